@@ -82,6 +82,12 @@ export default {
    */
   review: false,
 
+  /**
+   * What has to pass before done where no gate is named: 'auto' is the project's own test command, which codemachine finds as
+   * --verify auto does, or 'nothing'.
+   */
+  verify: 'nothing',
+
   /** With what that look is taken; null: as the rounds. */
   reviewer: {
     /** The model. */

@@ -182,6 +182,8 @@ export interface StartFacts {
   login: LoginState | null
   /** Whether there is a login in codemachine's own codex home, whether rounds use it or not. */
   hasOwnLogin: boolean | null
+  /** Where nothing proves what is done: what would, in words. */
+  wouldProve: string | null
   /** The newest first, at most 5. */
   resumable: readonly ResumableSession[] | null
   /** The prompts that wait, the next one first. */
@@ -200,6 +202,7 @@ export const NO_FACTS: StartFacts = {
   codex: null,
   login: null,
   hasOwnLogin: null,
+  wouldProve: null,
   resumable: null,
   queue: null,
   missing: [],

@@ -71,6 +71,7 @@ import { openSessionSecrets } from './secrets/session-secrets.ts'
 import type { LoadedGates } from './settings/gates.ts'
 import { loadSettings, type SettingSources } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
+import { type ProjectTests, withProjectTests } from './start/project-tests.ts'
 import { LiveSettings, readToFollow } from './watch/live-settings.ts'
 import { directoryOf, type World } from './world.ts'
 
@@ -116,6 +117,8 @@ export interface Run extends AsyncDisposable {
   traces: SandboxTraces
   /** What a new session has to pass before done. */
   gates: readonly Gate[]
+  /** The command that `--verify auto` has put among them; null: it was not typed. */
+  tests: ProjectTests | null
   /** Why no session can be run with them, a sentence; null if one can. */
   gateRefusal: string | null
   /** Whether a new session ends once its contract is accepted. */
@@ -145,13 +148,15 @@ export interface Run extends AsyncDisposable {
  */
 export async function openRun(
   world: World,
-  options: RunOptions,
+  typed: RunOptions,
   listeners: RunListeners = {},
   begins: { template?: string } | null = null,
 ): Promise<Run> {
   await using opened = new Cleanup()
   const { env } = world
-  const records = await openRecords({ ...world, directory: directoryOf(world, options) })
+  const records = await openRecords({ ...world, directory: directoryOf(world, typed) })
+  const { verify, tests } = await withProjectTests(records.directory, typed.verify ?? [])
+  const options = { ...typed, verify }
   const { loaded, ...followed } = await settingsToFollow(world, records.directory, options)
   const { sources, lasting, gates, gateRefusal } = loaded
   const codex = await chooseCodex(world, records, loaded)
@@ -209,10 +214,11 @@ export async function openRun(
     savepoints,
     traces,
     gates,
+    tests,
     gateRefusal,
     contractOnly: options.contractOnly === true,
     overrides,
-    said: runOverridesOf(settings, sources, options.verify ?? []),
+    said: runOverridesOf(settings, sources, verify),
     redactor: codex.redactor,
     keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
     notifier,

@@ -52,6 +52,7 @@ import type { EndReport } from './reports.ts'
 import { optionsOf, policyOf, protectFrom, proveIn, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { closedPaths, closedRecords } from './secrets/session-secrets.ts'
 import { reachesNetwork } from './settings/gates.ts'
+import { findProjectTests, withProjectTests } from './start/project-tests.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
@@ -208,7 +209,10 @@ export class Sessions implements AsyncDisposable {
     const kind = templateNamed(records.templates, template, prompt.by)
     const parts = await modes.partsOf(template)
     const options = optionsOf(kind, parts?.optionsAtBegin?.(this.#run, terms?.options) ?? terms?.options)
-    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
+    const prove = this.#proveOf(kind, terms?.prove ?? false)
+    const { verify, tests } = await this.#testsFor(kind, terms?.gates ?? [], prove !== null)
+    const wanted = { ...terms, options, gates: verify }
+    const { limits, gates, said } = termsAtStart(this.#run, kind, wanted, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
     refuseTexts(texts, text => redactor.text(text))
@@ -216,10 +220,10 @@ export class Sessions implements AsyncDisposable {
     warmFor(this.#run.engines, kind)
     const since = await protectFrom(records)
     const { session = null } = terms ?? {}
-    const prove = this.#proveOf(kind, terms?.prove ?? false)
     const id = await (session === null
       ? records.nextSessionId(new Date(this.#world.clock.now()))
       : records.takeSessionId(session))
+    const proof = { ...(prove === null ? {} : { prove }), ...(tests === null ? {} : { tests }) }
     const place = await createSessionFolder({
       directory: records.directory,
       id,
@@ -251,7 +255,7 @@ export class Sessions implements AsyncDisposable {
         said,
         gates,
         review: reviewIn(settings),
-        ...(prove === null ? {} : { prove }),
+        ...proof,
         ...(since === null ? {} : { protectFrom: since }),
         ...(kind.hasPlan ? { asksPlan } : {}),
         ...(options === undefined ? {} : { options }),
@@ -454,6 +458,27 @@ export class Sessions implements AsyncDisposable {
     if (prove === null || proves === true) return prove
     remarks.push(`A session of the template ${name} has no contract, so --prove changes nothing for it.`)
     return null
+  }
+
+  /**
+   * The commands that a new session is verified by beside those of the run, and the project's test command: of `auto`, else
+   * where nothing would prove what is done. The settings may have it verified by that, too.
+   */
+  async #testsFor(
+    { isCall, addsGates }: Pick<TemplateKind, 'isCall' | 'addsGates'>,
+    gates: readonly string[],
+    hasContract: boolean,
+  ): ReturnType<typeof withProjectTests> {
+    const { records, settings, tests, gates: ofRun } = this.#run
+    const typed = await withProjectTests(records.directory, gates)
+    const known = typed.tests ?? tests
+    if (known !== null || gates.length > 0 || ofRun.length > 0) return { ...typed, tests: known }
+    const isAlways = settings.verify === 'auto'
+    if (isCall || ((hasContract || addsGates) && !isAlways)) return typed
+    const found = await findProjectTests(records.directory)
+    if (!isAlways) return { verify: [], tests: found }
+    if (found === null) this.#run.remarks.push('verify = "auto" finds no test command here, so no gate is added.')
+    return { verify: found === null ? [] : [found.run], tests: found }
   }
 
   #maxUsage(): { maxUsage?: number } {

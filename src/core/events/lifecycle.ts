@@ -88,6 +88,10 @@ export const lifecycleEvent = variant('type', {
       optional(proveTerms),
       'with what the [contract](../guides/prove.md) of the session is made and proved; left out: it has none',
     ),
+    tests: about(
+      optional(fields({ run: text, from: text, others: listOf(text) })),
+      "`{ run, from, others }`: the command that seems to run the project's own tests, the file that names it, and what else was found. It stands here where `--verify auto` took it, and where nothing else proves what is done; left out: none was found, or none was looked for",
+    ),
     protectFrom: about(
       optional(text),
       'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',

@@ -172,6 +172,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     review: event.review ?? null,
     protectFrom: event.protectFrom ?? null,
     contract: event.prove === undefined ? null : newContract(event.prove),
+    tests: event.tests ?? null,
     createdAt: at,
     beganAt: at,
   }),

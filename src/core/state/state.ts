@@ -372,6 +372,8 @@ export interface SessionState {
   reviews: Reviews
   /** What was asked for, sentence by sentence, and how it is proved; null: the session has no contract. */
   contract: ContractState | null
+  /** The command that seems to run the project's own tests; null: none was found, or none was looked for. */
+  tests: NonNullable<EventOf<'session-created'>['tests']> | null
   /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
   refusedAnswers: RefusedAnswers
   /** What its steps came to, the last 100. */
@@ -564,6 +566,7 @@ export function emptyState(id: string): SessionState {
     steps: 0,
     reviews: NO_REVIEWS,
     contract: null,
+    tests: null,
     refusedAnswers: {},
     outputs: [],
     protectFrom: null,

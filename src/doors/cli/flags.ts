@@ -123,11 +123,18 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     .option('--detach', 'run without this terminal; codemachine attach shows the run')
 }
 
+const OF_CONTRACTS = /^--(?:no-)?(?:prove|require-proof)$/
+
+/** Leaves the flags of a contract out of the help of a command whose sessions have none; typed, they are a remark. */
+export function withoutContract(command: Command): Command {
+  for (const option of command.options) if (OF_CONTRACTS.test(option.long ?? '')) option.hideHelp()
+  return command
+}
+
 /** `--verify`. */
 export function verifyOption(): Option {
-  return new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
-    eachTyped,
-  )
+  const what = 'done only if this passes, such as "npm test"; auto finds the project\'s own; may be repeated'
+  return new Option('--verify <command>', what).argParser(eachTyped)
 }
 
 /** The parser of an option that may be repeated. */

@@ -62,7 +62,7 @@ function mostImportant(facts: readonly Fact[], count: number): readonly Fact[] {
 }
 
 function factsOf(facts: StartFacts, now: number): Fact[] {
-  const { mode, directory, codex, login, model, usualModel, queue, resumable, missing } = facts
+  const { mode, directory, codex, login, model, usualModel, wouldProve, queue, resumable, missing } = facts
   const plain = (label: string, text: string | null, rank: number): Fact => ({ label, text, role: 'plain', rank })
   return [
     ...missing.map((text, index): Fact => {
@@ -76,6 +76,7 @@ function factsOf(facts: StartFacts, now: number): Fact[] {
     plain('Model', model && modelInWords(model, usualModel), 80),
     ...(codex?.kind === 'missing' ? [] : [plain('Codex', codex && safe(codex.version), 60)]),
     ...(codex?.kind === 'missing' ? [] : [loginFact(login)]),
+    ...(wouldProve ? [plain('Proof', `nothing proves your goal. ${safe(wouldProve)}`, 45)] : []),
     ...(queue?.length === 0 ? [] : [plain('Queue', queue && queueInWords(queue), 50)]),
     ...(resumable ?? []).map((session, index) => {
       const text = sessionInWords(session, now) + (index === 0 ? ' · /resume' : '')

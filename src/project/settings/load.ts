@@ -20,6 +20,7 @@ import {
   type SettingValue,
   settingInfos,
   settingsSchema,
+  VERIFY_ALWAYS,
 } from './schema.ts'
 import { type Entry, LAYERS, type Layer, readSettingsFile, type SettingsFile } from './settings-file.ts'
 
@@ -247,8 +248,13 @@ function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
 function rankOf({ info, value }: Entry): number {
   const parsed = v.parse(info.schema, value)
   if (typeof parsed !== 'string') return Number(parsed)
-  const ranked: readonly string[] = info.key === 'change.review' ? CHANGE_REVIEWS : SANDBOX_MODES
+  const ranked: readonly string[] = RANKED[info.key] ?? SANDBOX_MODES
   return ranked.indexOf(parsed)
+}
+
+const RANKED: { readonly [Key in SettingKey]?: readonly string[] } = {
+  'change.review': CHANGE_REVIEWS,
+  verify: VERIFY_ALWAYS,
 }
 
 function refuse(entry: Entry, what: string): never {

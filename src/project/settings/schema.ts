@@ -222,6 +222,16 @@ export function rightOf(schema: v.GenericSchema): Right | null {
 /** Who says that a plan may be carried out, the stricter one first. */
 export const CHANGE_REVIEWS = ['manual', 'auto'] as const
 
+/** What is run where no gate is named, the weaker one first. */
+export const VERIFY_ALWAYS = ['nothing', 'auto'] as const
+
+const whatVerifies = v.pipe(
+  v.picklist(VERIFY_ALWAYS),
+  v.description(
+    '"auto" or "nothing"; a command is a gate: begin it with a line [[gates]], and write run = "…" below it',
+  ),
+)
+
 /** What an effort is, for messages. */
 const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
@@ -248,6 +258,7 @@ export const settingsSchema = v.strictObject({
   keepAwake: may('lower', trueOrFalse),
   maxFileSize: may('lower', size),
   review: may('not-off', trueOrFalse),
+  verify: may('not-off', whatVerifies),
   reviewer: v.strictObject({
     model: may('yields', orNull(line('the name of a model'))),
     effort: may('yields', orNull(word(EFFORT))),

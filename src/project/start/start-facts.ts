@@ -13,6 +13,7 @@ import { openRecords, type Records } from '../../session/records/records.ts'
 import { readRunner } from '../../session/records/run-lock.ts'
 import type { LoginState } from '../../tell/words/login.ts'
 import { describeOutcome } from '../../tell/words/outcome.ts'
+import { whatWouldProve } from '../../tell/words/proof.ts'
 import { findGit, writableIn } from '../../workspace/git/find-git.ts'
 import { findRepository, readHead } from '../../workspace/git/git.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
@@ -29,9 +30,11 @@ import {
   type StartFacts,
 } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
+import { proveIn } from '../resume-terms.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { directoryOf, type World } from '../world.ts'
+import { findProjectTests } from './project-tests.ts'
 
 /**
  * Finds out what the start screen tells, all at once, and hands on each time that something more is known how it changes
@@ -110,11 +113,20 @@ async function tellCodex(asking: Asking): Promise<void> {
   if (read === null) return
   const { settings } = read
   tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort, provider: settings.provider } })
+  await tellProof(asking, read).catch(error => miss(error))
   const codex = await codexFor(world, records, namedCodex(read), { makesCopy: false }).catch(orMissing(miss))
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
   tell({ codex: { kind: 'found', version: codex.version } })
   await tellLogin(asking, codex, read).catch(error => miss(error))
+}
+
+/** Offers what would prove a goal, where nothing does. */
+async function tellProof({ world, records, tell }: Asking, { settings, gates }: LoadedSettings): Promise<void> {
+  const kind = records.templates.get(world.modes.usual) ?? null
+  if (gates.length > 0 || settings.verify === 'auto' || proveIn(settings, { only: false, wanted: false }) !== null)
+    return
+  tell({ wouldProve: whatWouldProve({ kind, tests: await findProjectTests(records.directory) }) })
 }
 
 async function tellLogin(

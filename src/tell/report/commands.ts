@@ -47,7 +47,8 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
   const review = typed(`review ${id}`, 'has a reviewer look at the work')
   if (!isDone)
     return [{ command: resume, what: 'continues from here' }, ...looks, ...undoes, ...follows, ...answers, logs, review]
-  const verify = proof.gates.length === 0 ? [] : [typed(`verify ${id}`, 'runs the gates again')]
+  const again = data.contract === undefined ? 'runs the gates again' : 'runs gates and checks again'
+  const verify = proof.gates.length === 0 && data.contract === undefined ? [] : [typed(`verify ${id}`, again)]
   return [...looks, ...verify, ...undoes, ...follows, ...answers, logs, review]
 }
 

@@ -134,7 +134,11 @@ export class ProofSoFar {
   }
 
   /** @param isPutBack whether a path is at the end what it was at the start, as far as that is known */
-  result(claim: Claim, outcome: SessionOutcome | null, isPutBack: (path: string) => boolean): ReportProof {
+  result(
+    claim: Claim,
+    outcome: SessionOutcome | null,
+    isPutBack: (path: string) => boolean,
+  ): Omit<ReportProof, 'would'> {
     const isDone = outcome?.kind === 'done'
     const gates = [...this.#gates.values()]
     const tree = claim.state === 'accepted' ? claim.tree : null

@@ -186,9 +186,12 @@ export class ReportFold {
         commands: this.#rounds.commands,
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
-      proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null, path =>
-        isAsAtStart(changes, path),
-      ),
+      proof: {
+        ...this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null, path =>
+          isAsAtStart(changes, path),
+        ),
+        would: { prove: state.kind?.proves === true, tests: state.tests?.run ?? null },
+      },
       ...(contract === null ? {} : { contract }),
       changes: { ...changes, ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
       tasks: this.#tasksNow(state),

@@ -118,6 +118,8 @@ export interface ReportProof {
   findingsCount: number
   /** Whether a review agreed to the tree that was accepted. */
   reviewed: boolean
+  /** What would have proved more: whether `--prove` does for its template, and the project's own test command, if one was found. */
+  would: { prove: boolean; tests: string | null }
   /** Whether there is a gate that protects files. */
   protected: boolean
   /** The first round that changed `codemachine.toml`; null if none did. */

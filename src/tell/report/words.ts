@@ -298,7 +298,7 @@ export function headlineOf({ outcome, standing, proof, contract }: ReportData): 
     : describeOutcome(outcome, { ...provedBy(proof), contract: contract ?? null })
 }
 
-function provedBy({ tree, gates, reviewed }: ReportData['proof']): ProvedState {
+function provedBy({ tree, gates, reviewed, would }: ReportData['proof']): ProvedState {
   const results = gates.flatMap(({ name, last }) =>
     last?.when === 'claim' ? [{ gate: name, status: last.status }] : [],
   )
@@ -306,6 +306,8 @@ function provedBy({ tree, gates, reviewed }: ReportData['proof']): ProvedState {
     claim: tree === null ? { state: 'none' } : { state: 'accepted', tree, results },
     gates,
     reviews: { agreedTo: reviewed ? tree : null },
+    kind: would.prove ? { proves: true } : null,
+    tests: would.tests === null ? null : { run: would.tests },
   }
 }
 

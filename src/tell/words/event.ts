@@ -75,6 +75,7 @@ import {
   wordsForGates,
   wordsForQuestions,
   wordsForReviewTerms,
+  wordsForTests,
 } from './proof.ts'
 import { oneLine, titleLine } from './safe-text.ts'
 import {
@@ -226,11 +227,15 @@ const TEXT_CHARS = 2000
 const MOST_LINES = 40
 const REST = 'the session has all of it'
 
-function describeCreation(event: RecordedOf<'session-created'>): Description {
+function describeCreation(event: RecordedOf<'session-created'>, state: SessionState): Description {
   const { gates, none } = gatesInWords(event)
+  const tests = wordsForTests(event, state)
   const after = event.follows === undefined ? '' : `goes on from ${event.follows}, `
   const facts = `${event.template}, ${after}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
-  return describe(`session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}`, 'strong')
+  return describe(
+    `session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}${tests === null ? '' : `\n${tests}`}`,
+    'strong',
+  )
 }
 
 /** What was waited for when it was left is waited for first. */

@@ -27,7 +27,7 @@ import {
   formatTokens,
   shortNumber,
 } from './numbers.ts'
-import { type ProvedState, wordsForDone } from './proof.ts'
+import { hintForDone, type ProvedState, wordsForDone } from './proof.ts'
 import { oneLine } from './safe-text.ts'
 
 const REASON_CHARS = 2000
@@ -58,7 +58,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
       const short = DONE[proof]
       const why = wordsForDone(proof, state)
       const text = why === '' ? short : `${short}: ${why}`
-      return { short, text, hint: null, tone: proof === 'none' ? 'warning' : 'good' }
+      return { short, text, hint: hintForDone(proof, state), tone: proof === 'none' ? 'warning' : 'good' }
     }
     case 'answered':
       return {

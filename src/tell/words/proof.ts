@@ -6,7 +6,7 @@ import { type ContractCount, type ContractState, countContract, type Proof } fro
 import { wordsForDoubts } from '../../core/rules/proof/counter-proof.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../../core/rules/review.ts'
-import { type Claim, partOf, type SessionState } from '../../core/state/state.ts'
+import { type Claim, partOf, type SessionKind, type SessionState } from '../../core/state/state.ts'
 import {
   clipLines,
   type Description,
@@ -427,7 +427,7 @@ export function findingLines(finding: Finding, isAgain: boolean): string[] {
 const MOST_GATES = 8
 
 /** What tells by what a claim is proved; as in SessionState. */
-export interface ProvedState {
+export interface ProvedState extends MayProve {
   claim:
     | Exclude<Claim, { state: 'accepted' }>
     | { state: 'accepted'; tree: string; results: readonly Pick<GateResult, 'gate' | 'status'>[] }
@@ -457,6 +457,14 @@ function wordsForProof(verified: boolean, state?: ProvedState): string {
   ].join('; ')
 }
 
+/** What a person can do so that more is proved; null: nothing is known. */
+export function hintForDone(proof: Proof, state?: ProvedState): string | null {
+  if (proof !== 'none' || state === undefined) return null
+  if (state.contract != null) return 'codemachine contract shows which sentences are not proved.'
+  const would = whatWouldProve(state)
+  return would === '' ? null : `Next time: ${would}.`
+}
+
 /** The same of a session that is done, behind how far it is proved: `7 of 7 sentences; verified by 2 gates`; empty: that says all. */
 export function wordsForDone(proof: Proof, state?: ProvedState): string {
   const { contract = null } = state ?? {}
@@ -465,7 +473,8 @@ export function wordsForDone(proof: Proof, state?: ProvedState): string {
   const hasPassed = proof === 'gates' || (proof === 'proved' && (state?.gates.length ?? 0) > 0)
   const gates = wordsForProof(hasPassed, state).replace(/^(?:not )?verified(?:: |$)/, '')
   const isSaid = gates === '' || (proof !== 'gates' && !hasPassed && count !== null)
-  return [...sentences, ...(isSaid ? [] : [gates])].join('; ')
+  const unchecked = proof === 'gates' && count === null ? ['what you asked for was not itself checked'] : []
+  return [...sentences, ...(isSaid ? [] : [gates, ...unchecked])].join('; ')
 }
 
 function verifiedBy(passed: number): string {
@@ -478,6 +487,37 @@ export function wordsForGates(gates: readonly Gate[] | undefined): string | null
   if (gates.length === 0) return 'no gates'
   const shown = gates.slice(0, MOST_GATES).map(gate => `${gateName(gate.name)}${remarkOn(gate)}`)
   return `gates ${withRest(shown, gates.length).join(', ')}`
+}
+
+/** What may prove a session: whether its template has contracts, and the command that seems to run the project's tests. */
+interface MayProve {
+  kind?: Pick<SessionKind, 'proves' | 'addsGates'> | null
+  tests?: Pick<NonNullable<SessionState['tests']>, 'run'> | null
+}
+
+/** Which test command `--verify auto` took; where nothing proves the goal, what would. Null: neither. */
+export function wordsForTests(
+  { gates, review, prove, tests, replayed }: RecordedOf<'session-created'>,
+  { kind }: Pick<SessionState, 'kind'>,
+): string | null {
+  const taken = tests && gates?.find(({ run }) => run === tests.run)
+  if (tests !== undefined && taken !== undefined) {
+    const kept =
+      taken.protect.length === 0 ? 'no file is protected' : `protects ${taken.protect.map(gateName).join(', ')}`
+    const others = tests.others.length === 0 ? [] : [`also found: ${tests.others.map(gateName).join(', ')}`]
+    return [`test command of ${oneLine(tests.from, NAME_CHARS)}: ${gateName(tests.run)}`, kept, ...others].join('; ')
+  }
+  const isSet = gates?.length !== 0 || Boolean(review) || prove !== undefined || replayed === true
+  const isOffered = !isSet && kind?.proves === true && kind.addsGates !== true
+  return isOffered ? `Nothing proves this goal. ${whatWouldProve({ kind, tests: tests ?? null })}.` : null
+}
+
+/** `--verify auto runs "npm test"; --prove checks each sentence`; empty: neither would. */
+export function whatWouldProve({ kind, tests }: MayProve): string {
+  return [
+    ...(tests ? [`--verify auto runs "${oneLine(tests.run, NAME_CHARS)}"`] : []),
+    ...(kind?.proves ? ['--prove checks each sentence'] : []),
+  ].join('; ')
 }
 
 function remarkOn({ required, everyRound }: Gate): string {

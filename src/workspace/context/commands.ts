@@ -91,6 +91,13 @@ function commandsOf(place: Place): Found {
         ['test', 'dotnet test'],
         ['build', 'dotnet build'],
       ]
+    case 'deno':
+      return ofDeno(place)
+    case 'mix':
+      return [
+        ['test', 'mix test'],
+        ['build', 'mix compile'],
+      ]
   }
 }
 
@@ -152,7 +159,7 @@ function ofPython({ has, folder, paths, manifest }: Place): Found {
   const hasTests = () => paths.some(path => path.startsWith(folder) && /(?:^|\/)test_\w+\.py$/.test(path))
   if (isPytest) found.push(['test', `${runner}python3 -m pytest`])
   else if (hasTests()) found.push(['test', `${runner}python3 -m unittest`])
-  if (has('tox.ini')) found.push(['test', 'tox'])
+  if (has('tox.ini') || /^\[tool\.tox\b/m.test(text)) found.push(['test', 'tox'])
   if (uses('ruff')) found.push(['lint', `${runner}ruff check .`])
   if (uses('mypy')) found.push(['lint', `${runner}mypy .`])
   if (/^\s*build-backend\s*=/m.test(text))
@@ -173,6 +180,11 @@ function ofComposer({ manifest }: Place): Found {
   const scripts = ofScripts(jsonOf(manifest).scripts, name => `composer run-script ${name}`)
   const isTold = scripts.some(([kind]) => kind === 'test')
   return isTold || !manifest.text.includes('"phpunit/phpunit"') ? scripts : [...scripts, ['test', 'vendor/bin/phpunit']]
+}
+
+function ofDeno({ manifest }: Place): Found {
+  const tasks = ofScripts(jsonOf(manifest).tasks, name => `deno task ${name}`)
+  return tasks.some(([kind]) => kind === 'test') ? tasks : [...tasks, ['test', 'deno test']]
 }
 
 /** Files with targets, the program that makes these, and where a line begins one. */

@@ -25,6 +25,8 @@ type ManifestKind =
   | 'gem'
   | 'composer'
   | 'dotnet'
+  | 'deno'
+  | 'mix'
 
 /** By the name of the file. */
 const KINDS: readonly (readonly [RegExp, ManifestKind])[] = [
@@ -38,10 +40,12 @@ const KINDS: readonly (readonly [RegExp, ManifestKind])[] = [
   [/^Gemfile$/, 'gem'],
   [/^composer\.json$/, 'composer'],
   [/\.csproj$/i, 'dotnet'],
+  [/^deno\.jsonc?$/, 'deno'],
+  [/^mix\.exs$/, 'mix'],
 ]
 
 /** Sorts out most of a hundred thousand paths at once. */
-const MAY_BE_ONE = /(?:\.json|\.toml|\.txt|\.mod|\.xml|\.gradle|\.kts|Gemfile|\.csproj)$/i
+const MAY_BE_ONE = /(?:\.json|\.toml|\.txt|\.mod|\.xml|\.gradle|\.kts|Gemfile|\.csproj|\.jsonc|mix\.exs)$/i
 
 const MOST_MANIFESTS = 24
 const MOST_LEVELS = 5

@@ -35,6 +35,8 @@ function shown(event: SessionEvent, colour = false): string {
 }
 
 promise('O91')
+const OFFER = '          Nothing proves this goal. --prove checks each sentence.\n'
+
 test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
   let text = ''
   const view = plainView(
@@ -58,7 +60,7 @@ test('a plan that changes is told by the steps that have changed, and by nothing
     state = fold(state, event)
     view.event(event, state)
   }
-  expect(text.replace(/^.*\n/, '')).toBe(
+  expect(text.replace(/^.*\n {10}.*\n/, '')).toBe(
     '22:41:08  plan  [>] step 1  [ ] step 2\n22:41:09  plan  [x] step 1 · 1 of 2  [>] step 2\n',
   )
 })
@@ -70,7 +72,7 @@ const end = (outcome: SessionOutcome) => line({ ...sampleEvents['session-ended']
 
 describe('each event is a line', () => {
   const expected: Record<SessionEvent['type'], string> = {
-    'session-created': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
+    'session-created': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'session-resumed': 'session 20261120_1 goes on  build X  (at most 30 rounds, no gates)\n',
     'session-moved': 'the worker w2 on night-desk-2 takes the session over (epoch 2)\n',
     'settings-taken':
@@ -226,7 +228,7 @@ describe('each event is a line', () => {
     'control-tried': 'wrong version 1 for S1: caught by check 1\n',
     'done-accepted': 'Accepted (files at 0123456789ab): verified\n',
     'session-ended':
-      'session 20261120_1 ended: done, not verified: no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n',
+      'session 20261120_1 ended: done, not verified: no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n          Next time: --prove checks each sentence.\n',
   }
   test.each(Object.values(sampleEvents))('$type', event => {
     expect(line(event)).toBe(expected[event.type])
@@ -282,13 +284,11 @@ describe('each event is a line', () => {
       'The agent says it is done (MAIN.md and tasks.json), without any work: X was built before.\n',
     'usual configuration': '',
     'configuration taken back': 'the configuration of the gates is unchanged again\n',
-    'every limit':
-      'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n',
-    'goes on':
-      'session 20261120_1  build X  (goal, goes on from 20261119_2, workspace-write, at most 20 rounds, no gates)\n',
+    'every limit': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n${OFFER}`,
+    'goes on': `session 20261120_1  build X  (goal, goes on from 20261119_2, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'only replays': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
-    'begins with texts': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
-    'a build': 'session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n',
+    'begins with texts': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
+    'a build': `session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',
     'a replay': 'round 1  goal-worker, replay 0.1.0, model gpt-6\n',
     'replayed at the end':
@@ -313,8 +313,8 @@ describe('each event is a line', () => {
     'new task': 'task T2 Create homepage component: new in the plan\n',
     'task taken out': 'task T2 Create homepage component: no longer in the plan\n',
     'gate for tasks': 'gate tests, for the tasks of round 1: passed, 4.2 s\n',
-    'no limit': 'session 20261120_1  build X  (goal, workspace-write, without a limit, no gates)\n',
-    'one round': 'session 20261120_1  build X  (goal, workspace-write, at most 1 round, no gates)\n',
+    'no limit': `session 20261120_1  build X  (goal, workspace-write, without a limit, no gates)\n${OFFER}`,
+    'one round': `session 20261120_1  build X  (goal, workspace-write, at most 1 round, no gates)\n${OFFER}`,
     'resumed for a time': 'session 20261120_1 goes on  build X  (at most 1 min 30 s, 500 tokens, no gates)\n',
     'no keeper': 'could not block sleep on this machine: systemd-inhibit was not found.\n',
     'not kept': 'could not block sleep on this machine\n',
@@ -567,11 +567,11 @@ describe('the proof of a claim', () => {
     const proved = [nominated, passed, { ...passed, gate: 'types' }]
     expect(lines(created, ...proved, accepted, finish).slice(-2)).toEqual([
       'Accepted (files at 0123456789ab): verified by 2 gates',
-      'session 20261120_1 ended: done, gates pass: verified by 2 gates  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates; what you asked for was not itself checked  (3 rounds, 2h05m, 1.2M tokens)',
     ])
     const flaky = { ...gate, ...quiet, gate: 'types', status: 'flaky' } as const
     expect(lines(created, nominated, passed, flaky, lint, agreed, accepted, finish).at(-1)).toBe(
-      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint; what you asked for was not itself checked  (3 rounds, 2h05m, 1.2M tokens)',
     )
     expect(lines(created, ...proved, { ...agreed, tree: 'other' }, accepted).at(-1)).not.toContain('reviewed')
     const optional = { ...created, gates: created.gates.slice(1, 2) }

@@ -48,7 +48,7 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
   expect(stdout).toContain('Not accepted: The check')
   expect(stdout).toContain('ended: done, gates pass: verified by 1 gate')
-  expect(stdout).toMatch(/done, gates pass.*\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
+  expect(stdout).toMatch(/done, gates pass.*\nitself checked\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
   const certificate = JSON.parse(scene.recorded('done.json'))
   expect(certificate).toMatchObject({
     goal: 'build X',
@@ -63,6 +63,35 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   // What it began with, and the two rounds that changed something.
   expect(kept.match(/^Ncodemachine: after round/gm)).toHaveLength(3)
   expect(existsSync(`${gpg}-ran`)).toBe(false)
+})
+
+promise(
+  'D94',
+  'Where nothing proves a goal, the first line and the last one say what would; `--verify auto` is gone by as if it was typed',
+)
+test('--verify auto takes the test command of the project, and where nothing proves a goal, that is offered', async () => {
+  const makefile = `printf 'check:\n\ttest -f x\n' > Makefile`
+  await using scene = await openScene([round(makefile), round('touch x'), round(claimDone), round(makefile)])
+  const unproved = await scene.run('--plain', '--rounds', '1', 'build X')
+  expect(unproved.stdout).toContain('Nothing proves this goal. --prove checks each sentence.')
+  const { exitCode, stdout } = await scene.run('--plain', '--verify', 'auto', 'build X')
+  expect(exitCode).toBe(0)
+  expect(stdout).toContain('test command of Makefile: make check; protects GNUmakefile, makefile, Makefile\n')
+  expect(stdout).toContain('done, gates pass: verified by 1 gate; what you asked for was not itself checked')
+  expect(stdout).not.toContain('Nothing proves')
+  const [created] = journalOf(scene, 2)
+  expect(created).toMatchObject({ said: { verify: ['make check'] }, gates: [{ run: 'make check', required: true }] })
+  expect((await scene.run('--plain', '--rounds', '1', 'build Y')).stdout).toContain(
+    'Nothing proves this goal. --verify auto runs "make check"; --prove checks each sentence.',
+  )
+})
+
+test('--verify auto without a test command is refused in one sentence, and begins nothing', async () => {
+  await using scene = await openScene([])
+  const { exitCode, stderr } = await scene.run('--verify', 'auto', 'build X')
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('--verify auto finds no test command here; name one, such as --verify "npm test". (CM0701)')
+  expect(existsSync(join(scene.place.directory, '.codemachine'))).toBe(false)
 })
 
 incident('false done', 'An agent that set `status: done`, and did nothing else, was done in round 1', {

@@ -22,6 +22,7 @@ const FACTS: StartFacts = {
   codex: { kind: 'found', version: '0.169.0' },
   login: { kind: 'in', by: 'ChatGPT (pro)' },
   hasOwnLogin: false,
+  wouldProve: null,
   resumable: [
     { id: '20261121_1', goal: 'build X', rounds: 3, stopped: 'cut off', at: NOW - 2 * 3_600_000 },
     { id: '20261120_1', goal: 'build W', rounds: 1, stopped: 'stalled', at: NOW - 26 * 3_600_000 },

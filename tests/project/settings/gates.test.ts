@@ -124,6 +124,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     'use a list of globs relative to the work directory, without ".." or an open bracket, such as ["tests/**", "package.json"].'
   const COMMAND = 'use a command on one line, such as "npm test".'
   const TABLES = 'begin each gate with a line [[gates]], and write run = "…" below it.'
+  const ONE = 'begin it with a line [[gates]], and write run = "…" below it.'
   const LIST = 'gates is no list; begin each of its tables with a line [[gates]].'
   test.each([
     ['requird = true', '3: gates.requird is an unknown key; did you mean "required"?'],
@@ -164,7 +165,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     ['gates = ["npm test"]', '1: gates is no table; begin it with a line [[gates]].'],
     ['gates.run = "npm test"', `1: ${LIST}`],
     ['gates = { run = "npm test" }', `1: ${LIST}`],
-    ['verify = "npm test"', `1: verify is an unknown key; ${TABLES}`],
+    ['verify = "npm test"', `1: verify is "npm test"; use "auto" or "nothing"; a command is a gate: ${ONE}`],
     ['protect = ["tests/**"]', `1: protect is an unknown key; ${TABLES}`],
     ['[[gate]]\nrun = "npm test"', '1: gate is an unknown key; did you mean "gates"?'],
     ['\n[[gates]]\nname = "tests"', '2: gates.run is missing; write the command that has to pass: run = "npm test".'],

@@ -77,9 +77,10 @@ function asThen(session: SessionState): object {
     counterProofs,
     testCounts,
     contract,
+    tests,
     ...then
   } = last
-  expect(contract).toBeNull()
+  expect([contract, tests]).toEqual([null, null])
   expect([counterProofs, testCounts]).toEqual([[], []])
   expect(addedGates).toEqual([])
   expect([workState, goalRestored]).toEqual([null, false])
@@ -141,7 +142,8 @@ function reportThen(report: ReportData): unknown {
     return row
   })
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
-  const { whyNothing, configuration, counterProofs, ...whole } = rest.proof
+  const { whyNothing, configuration, counterProofs, would, ...whole } = rest.proof
+  expect(would).toEqual({ prove: true, tests: null })
   // Of a gate that passed nothing was told of what it printed.
   const gates = whole.gates.map(({ last, ...gate }) => ({
     ...gate,
@@ -404,12 +406,19 @@ describe('what version 0.1 has written beside the journals', () => {
         fleet,
         screen: ofScreen,
         prove,
+        verify,
         ...rest
       } = all
       const { enter, mouse, ...screen } = ofScreen
       const settings = { ...rest, screen }
       expect([enter, mouse]).toEqual(['queue', true])
-      expect([decideAfter, provider, maxFileSize, maxCost]).toEqual([1_800_000, 'codex', 2 * 1024 ** 3, null])
+      expect([decideAfter, provider, maxFileSize, maxCost, verify]).toEqual([
+        1_800_000,
+        'codex',
+        2 * 1024 ** 3,
+        null,
+        'nothing',
+      ])
       expect(mcp).toEqual({ dirs: [] })
       expect(fleet).toEqual({ queue: null, templates: [] })
       expect([prove.on, prove.require]).toEqual([false, false])

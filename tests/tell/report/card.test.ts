@@ -60,7 +60,8 @@ test('where only parts of a session have gates, the card says which checked them
 
 test('the card of a good night says how it ended, with what proof, what changed, what it took, and what to type', () => {
   expect(card(goodNight().report(), 100)).toEqual([
-    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests`,
+    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; what you asked for was`,
+    'not itself checked',
     'goal     Add a dark mode, with tests.',
     'proof    tests: flaky, 41.2 s; it failed (exit code 1), and passed when it was run again on the same',
     '         files',
@@ -203,13 +204,13 @@ describe('what a template says on the card', () => {
       { text: '2  Go on', mark: 'failed' as const },
     ]
     const lines = shown(withCard([{ label: 'steps', text: '', rows }]))
-    expect(lines.slice(2, 4)).toEqual([
+    expect(lines.slice(3, 5)).toEqual([
       { text: 'steps    done    1  Begin', tone: 'good' },
       { text: '         failed  2  Go on', tone: 'bad' },
     ])
     const many = shown(withCard([{ label: 'steps', text: '9 of 9', rows: steps }])).map(({ text }) => text)
-    expect(many[2]).toBe('steps    9 of 9')
-    expect(many[3]).toMatch(/^ {9}done {4}1 {2}Step 1/)
+    expect(many[3]).toBe('steps    9 of 9')
+    expect(many[4]).toMatch(/^ {9}done {4}1 {2}Step 1/)
     expect(many.join('\n')).toMatch(/and \d more in the whole report/)
     expect(many.join('\n')).not.toContain('\x1b')
     expect(many.length).toBeLessThanOrEqual(20)

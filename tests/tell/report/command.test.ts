@@ -42,7 +42,9 @@ test('without a format the card is shown, and says how the whole report is had',
   await using place = await makePlace()
   await lived(place, goodNight())
   expect(await show(place)).toBe(0)
-  expect(place.written()).toContain(`${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests\n`)
+  expect(place.written()).toContain(
+    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; what\nyou asked for was not itself checked\n`,
+  )
   expect(place.written()).toMatch(/report +codemachine report 20261120_1 --open\n$/)
 })
 
@@ -70,7 +72,7 @@ test('--json and --md go to stdout, or into a file', async () => {
   })
   await show(place, { md: true, output: 'report.md' })
   expect(await readFile(join(place.directory, 'report.md'), 'utf8')).toMatch(
-    /^# Done, gates pass: verified by 2 gates, reviewed; flaky: tests\n/,
+    /^# Done, gates pass: verified by 2 gates, reviewed; flaky: tests; what you asked for was not itself checked\n/,
   )
   const missing = join(place.directory, 'no', 'such.md')
   expect(await refusal(show(place, { md: true, output: missing }))).toEqual([

@@ -244,7 +244,9 @@ describe('the proof of a session', () => {
   test('of one that is over is said with its outcome; one that was cut off checks nothing any more', () => {
     const done = { ...sampleEvents['session-ended'], outcome: { kind: 'done', verified: true } } as const
     const proof = [ended, nominated, passed, moreSamples['review agreed'], sampleEvents['done-accepted'], done]
-    expect(said(proof, false).state).toBe('done, gates pass: verified by 1 gate, reviewed')
+    expect(said(proof, false).state).toBe(
+      'done, gates pass: verified by 1 gate, reviewed; what you asked for was not itself checked',
+    )
     expect(proofReport(stateAfter([ended, gate]), false).checking).toBeNull()
   })
 })

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type Does, eachTyped, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { type Does, eachTyped, withDirectory, withLook, withoutContract, withRunFlags } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
@@ -77,10 +77,12 @@ function addFlowRun(flow: Command, does: Does): void {
     .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
     .on('option:mock', () => said.add('--mock'))
     .on('option:no-mock', () => said.add('--no-mock'))
-  withRunFlags(withValues(command), 'as many as its steps need').action(async (...typed: unknown[]) => {
-    if (said.size > 1) throw new UserError('CM0102', '--mock and --no-mock are said together; leave one of them out.')
-    await run(...typed)
-  })
+  withoutContract(withRunFlags(withValues(command), 'as many as its steps need')).action(
+    async (...typed: unknown[]) => {
+      if (said.size > 1) throw new UserError('CM0102', '--mock and --no-mock are said together; leave one of them out.')
+      await run(...typed)
+    },
+  )
 }
 
 function withValues(command: Command): Command {

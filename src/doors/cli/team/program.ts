@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type Does, roundsUnless, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { type Does, roundsUnless, withDirectory, withLook, withoutContract, withRunFlags } from '../flags.ts'
 import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
 import type { TeamFlags } from './run.ts'
 
@@ -78,7 +78,7 @@ function addLooks(team: Command, does: Does): void {
 }
 
 function withTeamFlags(command: Command, rounds = 'as many as it needs'): Command {
-  return withRunFlags(command, rounds, WORKSPACE)
+  return withoutContract(withRunFlags(command, rounds, WORKSPACE))
     .option('--project <dir>', 'work in this directory, which is there; without it, a new one in projects/')
     .option('--stepwise', 'one shell command an answer, which codemachine runs: for models that cannot call tools')
     .addOption(new Option('--worktree [name]').hideHelp())

@@ -23,6 +23,7 @@ import {
   wordsForGates,
   wordsForQuestions,
   wordsForReviewTerms,
+  wordsForTests,
 } from '../../../tell/words/proof.ts'
 import { oneLine, safeText, titleLine, withoutMarkdown } from '../../../tell/words/safe-text.ts'
 import { describeEntered, describeState } from '../../../tell/words/work.ts'
@@ -98,7 +99,7 @@ function linesWithTime(event: Recorded, state: SessionState, options: BlockOptio
 function linesFor(event: Recorded, state: SessionState, options: BlockOptions): string[] {
   switch (event.type) {
     case 'session-created':
-      return sessionCreatedCard(event, options)
+      return sessionCreatedCard(event, state, options)
     case 'session-ended':
       return sessionEndedCard(event, state, options)
     case 'round-started':
@@ -311,7 +312,11 @@ const CARD_ROWS = 6
 const FACT_ROWS = 2
 
 /** The card at the beginning of a session: its goal, and its limits, gates and permissions. */
-function sessionCreatedCard(event: RecordedOf<'session-created'>, options: BlockOptions): string[] {
+function sessionCreatedCard(
+  event: RecordedOf<'session-created'>,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
   const { full } = options
   const codex = [event.model, event.effort].filter(value => value !== null).map(value => oneLine(value, NAME_CHARS))
   const goal = full
@@ -321,7 +326,9 @@ function sessionCreatedCard(event: RecordedOf<'session-created'>, options: Block
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
     ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
     ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
-    ...[wordsForGates(event.gates), wordsForReviewTerms(event.review)].filter(words => words !== null),
+    ...[wordsForGates(event.gates), wordsForReviewTerms(event.review), wordsForTests(event, state)].filter(
+      words => words !== null,
+    ),
   ]
   const rows = [
     ...cardText(goal, { most: full ? null : CARD_ROWS, role: 'strong' }, options),

@@ -469,6 +469,8 @@ describe('a session', () => {
       │ goal, workspace-write, network off, at most 20       │
       │ rounds                                               │
       │ no gates                                             │
+      │ Nothing proves this goal. --prove checks each        │
+      │ sentence.                                            │
       ╰──────────────────────────────────────────────────────╯"
     `)
     const stalled = {
@@ -488,6 +490,7 @@ describe('a session', () => {
     expect(shown(sampleEvents['session-ended'], { theme: reader })).toMatchInlineSnapshot(`
       "session 20261120_1 ended
       done, not verified: no gates are configured
+      Next time: --prove checks each sentence.
       build X
       3 rounds, 2h05m, 1.2M tokens"
     `)
@@ -533,7 +536,8 @@ describe('a session', () => {
       "
       ╭─ session 20261120_1 ended ───────────────────────────╮
       │ done, gates pass: verified by 2 gates, reviewed;     │
-      │ flaky: lint                                          │
+      │ flaky: lint; what you asked for was not itself       │
+      │ checked                                              │
       │ build X                                              │
       │ 3 rounds, 2h05m, 1.2M tokens                         │
       │ 1 question was asked; codemachine questions shows it │
