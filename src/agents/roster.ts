@@ -58,7 +58,7 @@ async function withTable(
     const whose = before.source === undefined ? 'one that ships with codemachine' : `yours (${before.source.place})`
     throw new UserError(
       'CM0205',
-      `${place}: there is an agent "${name}" already, ${whose}, which counts; give it another name.`,
+      `${place}: there is an agent "${name}" already, ${whose}, and that one is used; give yours another name.`,
     )
   }
   const prompt = await promptOf(table)

@@ -157,7 +157,7 @@ function keyOf(
   if (value === '')
     return { problem: `The provider ${name} needs the environment variable ${keyEnv}, which is not set.` }
   if (/^[\x21-\x7e]+$/.test(value)) return { value }
-  return { problem: `The environment variable ${keyEnv} of the provider ${name} holds something that is no key.` }
+  return { problem: `The environment variable ${keyEnv} of the provider ${name} does not hold a valid key.` }
 }
 
 /** Whether an entry of `NO_PROXY` names the host: `*`, a host and those below it, an address, or a range of them; a port may follow. */
@@ -189,13 +189,13 @@ function problemOfStatus(provider: Provider, status: number): ProviderProblem | 
   const { name, baseUrl, keyEnv } = provider
   if (status >= 500 || status === 429 || status === 408) return away(provider, `HTTP ${status}`)
   if (status === 401 || status === 403) {
-    const why = keyEnv === null ? 'wants a key; name its variable with key_env' : `does not take the key in ${keyEnv}`
+    const why = keyEnv === null ? 'wants a key; name its variable with key_env' : `rejects the key in ${keyEnv}`
     return { kind: 'refused', message: `The provider ${name} ${why} (HTTP ${status}).` }
   }
   if (status < 300 || status >= 400) return null
   return {
     kind: 'refused',
-    message: `The provider ${name} leads elsewhere from ${baseUrl} (HTTP ${status}), which is not followed; name the other address as its base_url.`,
+    message: `The provider ${name} redirects from ${baseUrl} (HTTP ${status}), and codemachine follows no redirects; use the other address as its base_url.`,
   }
 }
 

@@ -90,7 +90,7 @@ export async function packSession(
       left -= bytes.length
       if (left < 0) {
         onWarning(
-          `What the agents have written down is more than ${MOST_BYTES / 2 ** 20} MiB; the rest is not kept for another worker.`,
+          `The agents' memory is larger than ${MOST_BYTES / 2 ** 20} MiB; another worker will not get the rest.`,
         )
         break
       }

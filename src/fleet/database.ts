@@ -134,14 +134,14 @@ function parsed({ url, from, mayHoldPassword }: DatabaseAddress): URL {
   }
   if (!/^postgres(ql)?:$/.test(read.protocol)) throw badAddress(from)
   if (!mayHoldPassword && (read.password !== '' || read.searchParams.has('password')))
-    throw new UserError('CM1101', `${from} holds a password, which others can see there.`, {
-      hint: 'Give it as PGPASSWORD, in ~/.pgpass, or with the whole address in CODEMACHINE_QUEUE.',
+    throw new UserError('CM1101', `${from} holds a password that others can see there.`, {
+      hint: 'Put it into PGPASSWORD or ~/.pgpass, or the whole address into CODEMACHINE_QUEUE.',
     })
   return read
 }
 
 function badAddress(from: string): UserError {
-  return new UserError('CM1101', `${from} is no address of a PostgreSQL database.`, {
+  return new UserError('CM1101', `${from} is not the address of a PostgreSQL database.`, {
     hint: 'Such as postgres://night@db.example/fleet, with the password in PGPASSWORD or ~/.pgpass.',
   })
 }
@@ -151,15 +151,15 @@ function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
   // They would take the place of what is said here.
   const other = ['ssl', 'sslnegotiation', 'uselibpqcompat'].find(name => url.searchParams.has(name))
   if (other !== undefined)
-    throw new UserError('CM1104', `${from} says ${other}, which is not known here: use sslmode.`, {
-      hint: 'To another machine all is encrypted without it, with sslrootcert as the certificate to trust.',
+    throw new UserError('CM1104', `${from} says ${other}, which codemachine does not know: use sslmode.`, {
+      hint: 'Connections to other machines are always encrypted; sslrootcert names the certificate to trust.',
     })
   const mode = url.searchParams.get('sslmode')
   if (isLoopback(host)) return mode === null || mode === 'disable' || mode === 'prefer' ? {} : { ssl: true }
   if (mode === 'disable' || mode === 'allow' || mode === 'prefer' || mode === 'no-verify')
     throw new UserError(
       'CM1104',
-      `${from} says sslmode=${mode}, but ${host} is another machine: what is sent to it has to be encrypted.`,
+      `${from} says sslmode=${mode}, but ${host} is another machine, so the connection must be encrypted.`,
       {
         hint: 'Leave sslmode out, or reach the database by ssh -L on 127.0.0.1.',
       },
@@ -195,8 +195,8 @@ export async function packagePgBoss(): Promise<typeof import('pg-boss')> {
 
 function missing(error: unknown): never {
   if (systemErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error
-  throw new UserError('CM1102', 'A fleet needs the packages pg and pg-boss, which are not installed.', {
-    hint: 'npm install --global pg pg-boss@12.35.0, beside codemachine.',
+  throw new UserError('CM1102', 'A fleet needs the packages pg and pg-boss; they are not installed.', {
+    hint: 'Install them beside codemachine: npm install --global pg pg-boss@12.35.0',
   })
 }
 
@@ -225,13 +225,13 @@ function asUserError(error: unknown, place: string): unknown {
     (code === '' && /terminat|timeout|Connection ended|not queryable|ECONN/i.test(why ?? ''))
   )
     return new DatabaseAway('CM1103', `The database at ${place} cannot be reached: ${why}.`, {
-      hint: 'codemachine fleet doctor looks what is wrong.',
+      hint: 'To find out why: codemachine fleet doctor',
       exitCode: 4,
       cause: error,
     })
   if (TLS.test(`${code} ${why}`))
     return new UserError('CM1104', `The connection to the database at ${place} is not safe: ${why}.`, {
-      hint: 'Its certificate has to be of that name and known here: name it with ?sslrootcert=…, or reach the database by ssh -L on 127.0.0.1.',
+      hint: 'Its certificate must have that name and be trusted here. Name the certificate with ?sslrootcert=…, or reach the database by ssh -L on 127.0.0.1.',
       exitCode: 4,
       cause: error,
     })
@@ -244,32 +244,32 @@ function asUserError(error: unknown, place: string): unknown {
         cause: error,
       })
     case '3D000':
-      return new UserError('CM1106', `There is no such database at ${place}: ${why}.`, {
-        hint: 'Its owner makes one with createdb, then codemachine fleet setup.',
+      return new UserError('CM1106', `The database does not exist at ${place}: ${why}.`, {
+        hint: 'Its owner creates it with createdb, then types: codemachine fleet setup',
         cause: error,
       })
     case '3F000':
     case '42P01':
     case '42883':
-      return new UserError('CM1106', `The database at ${place} is not made ready for a fleet.`, {
-        hint: 'Whoever owns it types codemachine fleet setup.',
+      return new UserError('CM1106', `The database at ${place} is not set up for a fleet.`, {
+        hint: 'Its owner types: codemachine fleet setup',
         cause: error,
       })
     case '42501':
-      return new UserError('CM1105', `The database at ${place} does not allow you that: ${why}.`, {
-        hint: 'codemachine fleet setup says which rights each role has.',
+      return new UserError('CM1105', `The database at ${place} does not give you that right: ${why}.`, {
+        hint: 'Ask its owner for a role; codemachine fleet setup lists what each role may do.',
         exitCode: 4,
         cause: error,
       })
     case '25006':
-      return new DatabaseAway('CM1107', `The database at ${place} can only be read.`, {
+      return new DatabaseAway('CM1107', `The database at ${place} is read-only.`, {
         hint: 'Is it a replica? Name the one that takes writes.',
         exitCode: 4,
         cause: error,
       })
     case '53100':
       return new DatabaseAway('CM1107', `The disk of the database at ${place} is full.`, {
-        hint: 'Nothing is lost; codemachine fleet prune takes ended sessions out of it.',
+        hint: 'Nothing is lost. To remove ended sessions: codemachine fleet prune',
         exitCode: 4,
         cause: error,
       })

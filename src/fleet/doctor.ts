@@ -76,7 +76,7 @@ function isBroken(findings: readonly Finding[]): boolean {
 
 async function checkPackages(): Promise<Finding[]> {
   await packagePgBoss()
-  return [ok('packages', 'pg and pg-boss are there')]
+  return [ok('packages', 'pg and pg-boss are installed')]
 }
 
 async function checkDatabase({ clock }: World, { sql, place }: Database): Promise<Finding[]> {
@@ -97,7 +97,7 @@ async function checkDatabase({ clock }: World, { sql, place }: Database): Promis
   const how = row.is_encrypted === true ? 'encrypted' : 'on this machine, not encrypted'
   const what = `PostgreSQL ${row.version} at ${place} as ${row.login}, ${how}`
   const reached = row.is_read_only
-    ? problem('database', `${what}: it can only be read.`, 'Is it a replica? Name the one that takes writes.', 'CM1107')
+    ? problem('database', `${what}: it is read-only.`, 'Is it a replica? Name the one that takes writes.', 'CM1107')
     : ok('database', what)
   // The answer is from some moment between the two.
   const off = Math.round((before + clock.now()) / 2 - Number(row.now_ms))
@@ -117,8 +117,8 @@ function clockFinding(whose: string, offMs: number): Finding {
   const which = offMs > 0 ? 'ahead of' : 'behind'
   return warning(
     'clock',
-    `${whose} is ${seconds} s ${which} that of the database, by which the fleet goes.`,
-    'Have it set by the network, such as with systemd-timesyncd or chrony.',
+    `${whose} is ${seconds} s ${which} the clock of the database, which the fleet uses.`,
+    'Let the network set it, such as with systemd-timesyncd or chrony.',
   )
 }
 
@@ -133,7 +133,7 @@ async function checkRights({ sql, place }: Database): Promise<Finding[]> {
     return [
       problem(
         'schema',
-        `The database at ${place} is not made ready for a fleet.`,
+        `The database at ${place} is not set up for a fleet.`,
         'Its owner types: codemachine fleet setup',
       ),
     ]
@@ -158,7 +158,7 @@ async function checkRights({ sql, place }: Database): Promise<Finding[]> {
   return [
     problem(
       'rights',
-      `${me.login} may not use the fleet: it is in none of its roles.`,
+      `${me.login} may not use the fleet: it has none of the fleet's roles.`,
       `Have ${me.owner} do this: grant codemachine_look to "${me.login}"; (or codemachine_submit, codemachine_work)`,
     ),
   ]
@@ -167,13 +167,13 @@ async function checkRights({ sql, place }: Database): Promise<Finding[]> {
 async function checkSchema(database: Database): Promise<{ findings: Finding[]; value: FleetTerms | null }> {
   const terms = await fleetTerms(database)
   const { leaseSeconds, perRepository } = terms
-  const says = `a worker that says nothing for ${leaseSeconds} s loses what it has, and of one repository at most ${formatCount(perRepository, 'session')} run at once`
+  const says = `a worker that is silent for ${leaseSeconds} s loses its sessions; at most ${formatCount(perRepository, 'session')} of one repository run at once`
   try {
     const queue = await openQueue(database, terms, () => {})
     await queue[Symbol.asyncDispose]()
   } catch (error) {
     if (error instanceof UserError) throw error
-    const mend = 'Its owner types codemachine fleet setup, with the same pg-boss as the workers have.'
+    const mend = 'Its owner types codemachine fleet setup, with the same version of pg-boss as the workers.'
     return { findings: [problem('schema', `pg-boss cannot use ${QUEUE_SCHEMA}: ${String(error)}`, mend)], value: null }
   }
   return { findings: [ok('schema', says)], value: terms }
@@ -206,10 +206,10 @@ async function checkWorkers(
   const odd = workers.flatMap(worker => oddOf(worker, clock.now()))
   const beyond = odd.length - MOST_TOLD
   const told = odd.slice(0, MOST_TOLD)
-  if (beyond > 0) told.push(warning('workers', `There is more of that kind: ${beyond}.`, 'codemachine fleet status'))
+  if (beyond > 0) told.push(warning('workers', `There are more of these: ${beyond}.`, 'codemachine fleet status'))
   const first =
     alive.length === 0
-      ? warning('workers', 'No worker is there.', 'On a machine that has a login of codex: codemachine worker')
+      ? warning('workers', 'No worker runs.', 'On a machine where codex is logged in, type: codemachine worker')
       : ok('workers', `${alive.length}: ${alive.map(({ name }) => name).join(', ')}`)
   return { findings: [first, ...told], value: alive.filter(({ drains }) => !drains) }
 }
@@ -220,8 +220,8 @@ function oddOf({ name, host, standing, seenAt, drains, problem: says, ...row }: 
     return [
       warning(
         'workers',
-        `${who} has said nothing for ${spanOf((now - seenAt.getTime()) / 1000)}: what it had is taken by others.`,
-        `If it is to run, begin it there again: codemachine worker --name ${name}`,
+        `${who} has been silent for ${spanOf((now - seenAt.getTime()) / 1000)}: other workers take its sessions.`,
+        `To start it there again: codemachine worker --name ${name}`,
       ),
     ]
   const off = clockFinding(`the clock of ${who}`, row.clockOffMs)
@@ -231,14 +231,14 @@ function oddOf({ name, host, standing, seenAt, drains, problem: says, ...row }: 
       warning(
         'workers',
         `${who} is of version ${row.version}, and this is ${version}.`,
-        'Bring all of them to one version.',
+        'Install the same version on all of them.',
         'CM1113',
       ),
     )
   if (says !== null)
-    found.push(warning('workers', `${who} takes nothing now: ${says}`, `Look there: codemachine doctor`))
+    found.push(warning('workers', `${who} takes no sessions now: ${says}`, 'On that machine, type: codemachine doctor'))
   if (drains)
-    found.push(warning('workers', `${who} is drained: it takes nothing more.`, 'To use it again, begin it again.'))
+    found.push(warning('workers', `${who} is drained: it takes no more sessions.`, 'To use it again, start it again.'))
   return found
 }
 
@@ -251,7 +251,7 @@ function spanOf(seconds: number): string {
 async function checkQueue(database: Database, workers: readonly FleetWorker[]): Promise<Finding[]> {
   const { waiting, running, held, dead } = await countStates(database.sql)
   return [
-    ok('queue', `${formatCount(waiting, 'session')} waiting, ${running} running, ${held} behind others`),
+    ok('queue', `${formatCount(waiting, 'session')} waiting, ${running} running, ${held} waiting for another session`),
     ...(await deadOnes(database, dead)),
     ...(await withoutWorker(database, workers)),
     ...(await heldForEver(database)),
@@ -313,13 +313,13 @@ async function heldForEver({ sql }: Database): Promise<Finding[]> {
     state === null
       ? warning(
           'queue',
-          `${id} waits for ${before}, which is not there.`,
-          `Take it out: codemachine fleet cancel ${id}`,
+          `${id} waits for ${before}, which does not exist.`,
+          `Cancel it: codemachine fleet cancel ${id}`,
         )
       : warning(
           'queue',
-          `${id} waits for ${before}, which is over and not done.`,
-          `Have that tried again, or take this one out: codemachine fleet retry ${before}, codemachine fleet cancel ${id}`,
+          `${id} waits for ${before}, which ended without being done.`,
+          `Retry that one, or cancel this one: codemachine fleet retry ${before}, codemachine fleet cancel ${id}`,
         ),
   )
 }

@@ -86,8 +86,8 @@ async function hasFleet(world: World): Promise<boolean> {
 async function addressOf(world: World, typed: string | undefined): Promise<DatabaseAddress> {
   const address = await namedBy(world, typed)
   if (address !== null) return address
-  throw new UserError('CM1101', 'No database of a fleet is named.', {
-    hint: 'Use --queue postgres://…, CODEMACHINE_QUEUE, or in your own config.toml: [fleet] queue = "postgres://…".',
+  throw new UserError('CM1101', 'No fleet database is configured.', {
+    hint: 'Name it with --queue postgres://…, with CODEMACHINE_QUEUE, or in your own config.toml: [fleet] queue = "postgres://…".',
   })
 }
 
@@ -118,7 +118,7 @@ export async function whenThere<T>(
       return await work()
     } catch (error) {
       if (!(error instanceof DatabaseAway)) throw error
-      if (isFirst) say(`${error.message} It is tried again until it is there.`)
+      if (isFirst) say(`${error.message} codemachine tries again until it answers.`)
     }
     await clock.wait(AGAIN_MS, signal)
     if (signal.aborted) throw new Interrupted(signal.reason)

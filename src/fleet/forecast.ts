@@ -99,7 +99,7 @@ export function forecastOf({ now, history, sessions, workers, perRepository }: F
     .map(({ session, wait }) => {
       const at = ends.get(session.id) ?? null
       const isTooLate = at === null && !session.hasBegun && session.deadline !== null && session.deadline < by
-      return { id: session.id, at, why: wait ?? (isTooLate ? 'it is not begun before its deadline' : null) }
+      return { id: session.id, at, why: wait ?? (isTooLate ? 'it will not start before its deadline' : null) }
     })
   return { by, usual, done: done.toSorted((a, b) => a.at - b.at), late }
 }
@@ -207,13 +207,13 @@ function countAt(ends: readonly number[] | undefined, at: number): number {
 
 function whyNever(session: ForecastSession, takers: readonly Taker[]): string | null {
   const { state, after, isHeldForGood, tags, template } = session
-  if (state === 'held' && isHeldForGood) return `${after} did not come to be done, and it waits for that`
+  if (state === 'held' && isHeldForGood) return `it waits for ${after}, which did not end as done`
   if (takers.length === 0) return 'no worker runs'
   if (takers.some(taker => taker.isFor(session))) return null
-  if (takers.some(taker => taker.runs(session))) return 'no worker that runs takes its repository'
+  if (takers.some(taker => taker.runs(session))) return 'no running worker takes its repository'
   if (takers.some(taker => taker.hasTags(session)))
-    return `no worker that takes anything more runs the template ${template ?? USUAL_TEMPLATE}`
-  return tags.length === 0 ? 'no worker takes anything more' : `no worker that takes anything has ${tags.join(', ')}`
+    return `no free worker runs the template ${template ?? USUAL_TEMPLATE}`
+  return tags.length === 0 ? 'no worker takes more sessions' : `no worker that takes sessions has ${tags.join(', ')}`
 }
 
 /** How long a session of a repository usually takes, ms: the median of those of it, or of all where it has too few. */

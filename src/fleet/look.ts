@@ -152,7 +152,7 @@ export async function sessionsToFollow(
 export async function findFleetSession(sql: Sql, wanted: string): Promise<FleetSession> {
   const shown = oneLine(wanted, 60)
   if (!/^[\w]{1,40}$/.test(wanted))
-    throw new UserError('CM0103', `"${shown}" is no id of a session: those of the fleet are such as 20261120_1.`)
+    throw new UserError('CM0103', `"${shown}" is not the id of a session; an id looks like 20261120_1.`)
   const near = await sql<{ id: string }>(
     `select id from ${SCHEMA}.session
      where id = $1 or starts_with(id, $1) or right(id, length($1) + 1) = '_' || $1 or ($1 like '%\\_%' and right(id, length($1)) = $1)
@@ -164,7 +164,7 @@ export async function findFleetSession(sql: Sql, wanted: string): Promise<FleetS
   if (match !== undefined && matches.length === 1) return await sessionOf(sql, match.id)
   if (match === undefined)
     throw new UserError('CM1108', `There is no session "${shown}" in the fleet.`, {
-      hint: 'Which there are: codemachine fleet list',
+      hint: 'To list them: codemachine fleet list',
     })
   throw new UserError('CM0604', `"${shown}" may mean ${matches.length} sessions; use more of the id.`, {
     hint: some(matches.map(({ id }) => id).toReversed()),

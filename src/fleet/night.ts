@@ -60,7 +60,7 @@ function refused(lines: readonly string[]): UserError {
   const told = lines.slice(0, MOST_TOLD)
   const beyond = lines.length - told.length
   const head =
-    lines.length === 1 ? 'Nothing is submitted:' : `Nothing is submitted, for there are ${lines.length} mistakes:`
+    lines.length === 1 ? 'Nothing was submitted:' : `Nothing was submitted, because of ${lines.length} mistakes:`
   return new UserError(
     'CM1110',
     [head, ...told, ...(beyond === 0 ? [] : [`And ${beyond} more; fix these first.`])].join('\n'),
@@ -114,7 +114,7 @@ function nightSchema(now: number) {
     Object.entries(FIELDS).map(([name, field]) => [name, byField[field]]),
   )
   const shared = { ...said, goal_file: line('a path on one line, such as "goals/api.md"', 1000) }
-  const OF_ONE = `it is said of one session, below its line ${SESSIONS}`
+  const OF_ONE = `it belongs to one session; write it below its line ${SESSIONS}`
   const BELOW = `it belongs below a line [defaults] or ${SESSIONS}`
   return table(
     {
@@ -140,7 +140,7 @@ function nightSchema(now: number) {
             {
               hints: {
                 tag: 'write tags = ["gpu"]',
-                id: 'the fleet gives it; write name = "…" to name it within this file',
+                id: 'the fleet gives the id; write name = "…" to name the session within this file',
               },
             },
           ),
@@ -249,7 +249,7 @@ class NightReader {
       if (said.goal !== undefined)
         this.#add(
           { ...from, ...tomlNodeAt(this.#tree, [...path, 'goal_file'])?.key },
-          'stands beside a goal; leave one of them out',
+          'there is a goal, too; leave one of them out',
         )
       const value = await this.#textOf(from)
       if (value === null) delete said.goal
@@ -293,7 +293,7 @@ class NightReader {
       const { goal = '', repo = '', ...rest } = valuesOf(said)
       this.#goalBytes += Buffer.byteLength(goal)
       if (this.#goalBytes > MOST_GOAL_BYTES) {
-        this.#add(at, 'with this one the goals are larger than 64 MiB together; use several files')
+        this.#add(at, 'with this one, all goals together are larger than 64 MiB; use several files')
         this.#goalBytes = Number.NEGATIVE_INFINITY
       }
       return { name: name?.value ?? null, submission: submissionOf({ ...rest, goal, repo }, afters[index] ?? null) }

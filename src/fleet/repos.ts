@@ -3,7 +3,7 @@ import { compileGlob } from '../base/glob.ts'
 import { redactorOfEnvironment } from '../project/world.ts'
 
 const MOST_CHARS = 2_000
-const NO_ADDRESS = 'is no address of a repository: use https://…, ssh://… or git@host:path'
+const NO_ADDRESS = 'is not the address of a repository: use https://…, ssh://… or git@host:path'
 
 /** What is wrong with the address of a repository, a clause; null: git may be given it. It is never an option, and names no program. */
 export function problemOfRepo(repo: string): string | null {

@@ -190,7 +190,7 @@ export async function setUp(
       done.push(
         version === 0
           ? `The schema ${SCHEMA} is made, version ${VERSIONS.length}.`
-          : `The schema ${SCHEMA} is brought from version ${version} to ${VERSIONS.length}.`,
+          : `The schema ${SCHEMA} was updated from version ${version} to ${VERSIONS.length}.`,
       )
     }
     await sql(
@@ -233,7 +233,7 @@ async function makeRoles(sql: Sql, teams: readonly string[], { done, problems }:
   if (lacking.length > 0 && me?.may !== true) {
     const statements = lacking.map(role => `create role ${role} nologin;`).join(' ')
     problems.push(
-      `Your login may make no roles (it lacks CREATEROLE), so that only you can use the fleet. Have an administrator do this, then set it up once more: ${statements}`,
+      `Your login may not create roles (it lacks CREATEROLE), so only you can use the fleet. Ask an administrator to run the following, then repeat the setup: ${statements}`,
     )
     if (lacking.some(role => Object.hasOwn(ROLES, role))) return
   } else {
@@ -324,13 +324,13 @@ async function refuseWithoutRights({ sql, place }: Database): Promise<void> {
   throw new UserError(
     'CM1105',
     owner === null
-      ? `The login ${login} may make no schema in the database at ${place}.`
+      ? `The login ${login} may not create a schema in the database at ${place}.`
       : `The fleet at ${place} belongs to ${owner}, and ${login} may not change it.`,
     {
       hint:
         owner === null
-          ? `Have its owner do this: grant create on database "${database}" to "${login}";`
-          : `Set it up as ${owner}, such as with PGUSER=${owner}.`,
+          ? `Ask its owner to run: grant create on database "${database}" to "${login}";`
+          : `Run the setup as ${owner}, such as with PGUSER=${owner}.`,
       exitCode: 4,
     },
   )
@@ -353,9 +353,9 @@ export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> 
   if (version < VERSIONS.length)
     throw new UserError(
       'CM1106',
-      `The fleet's schema at ${place} is of version ${version}, and this codemachine wants ${VERSIONS.length}.`,
+      `The fleet's schema at ${place} is of version ${version}, but this codemachine needs ${VERSIONS.length}.`,
       {
-        hint: 'Whoever owns it types codemachine fleet setup.',
+        hint: 'Its owner types: codemachine fleet setup',
       },
     )
   const [row] = await sql<{ lease_seconds: number; per_repository: number }>(

@@ -63,25 +63,21 @@ function asRefusal(error: unknown): unknown {
   const { detail = '' } = error as { detail?: string }
   switch (systemErrorCode(error)) {
     case 'CM003':
-      return new UserError('CM1105', 'You are in no team of that name, so nothing can be submitted for it.', {
-        hint: 'Whoever owns the fleet types: grant codemachine_team_<team> to <your login>;',
+      return new UserError('CM1105', 'You are not in that team, so you cannot submit for it.', {
+        hint: 'The owner of the fleet types: grant codemachine_team_<team> to <your login>;',
         exitCode: 4,
         cause: error,
       })
     case 'CM004':
-      return new UserError(
-        'CM1108',
-        `There is no session ${oneLine(detail, 60)} in the fleet that another one could wait for.`,
-        {
-          hint: 'codemachine fleet list shows those that there are.',
-        },
-      )
+      return new UserError('CM1108', `There is no session ${oneLine(detail, 60)} in the fleet to wait for.`, {
+        hint: 'To list them: codemachine fleet list',
+      })
     case 'CM005':
       return new UserError(
         'CM1109',
-        `${detail} has ended without being done, so nothing that waits for it would ever begin.`,
+        `${detail} ended without being done, so a session that waits for it would never start.`,
         {
-          hint: `Have it tried again first: codemachine fleet retry ${detail}`,
+          hint: `Retry it first: codemachine fleet retry ${detail}`,
         },
       )
     default:

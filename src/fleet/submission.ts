@@ -158,7 +158,7 @@ export function problemsOfWish(
   if (goal !== undefined)
     add(
       'goal',
-      unlessSecret(goal, name => `holds a secret (${name}), which is never sent; say where it is found in its place`),
+      unlessSecret(goal, name => `holds a secret (${name}), and secrets are never sent; say where to find it instead`),
     )
   if (repo !== undefined) {
     const held = (name: string) => `holds a secret (${name}): each worker has its own credentials`
@@ -172,11 +172,11 @@ export function problemsOfWish(
       unlessSecret(
         command,
         name =>
-          `holds a secret (${name}), which is never sent; write "$${name}" in its place, and set it on the workers`,
+          `holds a secret (${name}), and secrets are never sent; write "$${name}" instead, and set it on the workers`,
       ),
     )
   if (deadline !== undefined && deadline.getTime() <= now)
-    add('deadline', `is over already (${deadline.toISOString()}); name a later time`)
+    add('deadline', `is in the past (${deadline.toISOString()}); name a later time`)
   return found
 }
 
@@ -194,7 +194,7 @@ function problemOfTemplate(name: string, templates: TemplateKinds): string | nul
 export function problemOfTimes({ notBefore, deadline }: Partial<Wish>): string | null {
   if (notBefore === undefined || deadline === undefined || deadline > notBefore) return null
   const [from, to] = [notBefore.toISOString(), deadline.toISOString()]
-  return `comes before it may begin (${to}, and not before ${from}); name a later deadline, or begin at once`
+  return `comes before its start (${to}, but not before ${from}); name a later deadline, or leave not_before out`
 }
 
 /** What is sent of a wish without mistakes; `after` as the submission has it. */

@@ -37,7 +37,7 @@ export async function cancelSession({ sql }: Database, wanted: string): Promise<
     return {
       session: id,
       state,
-      message: `${id} is cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
+      message: `${id} will be cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
     }
   // Whoever takes it meanwhile finds it cancelled; so this needs no part in what was done above.
   await sql(`select ${SCHEMA}.dequeue($1)`, [id])
@@ -77,19 +77,16 @@ function refuseRetry(session: FleetSession): void {
   if (outcome === null)
     throw new UserError(
       'CM1113',
-      `${id} has ended in a way that this codemachine does not know (${wordsForFleetOutcome(session)}).`,
+      `${id} ended in a way that this codemachine does not know (${wordsForFleetOutcome(session)}).`,
       {
         hint: 'Update codemachine to try it again.',
       },
     )
   if (['done', 'answered', 'replayed', 'planned'].includes(outcome.kind))
-    throw new UserError(
-      'CM1109',
-      `${id} has come to its end (${describeOutcome(outcome).short}); submit a new session for more.`,
-    )
+    throw new UserError('CM1109', `${id} has ended (${describeOutcome(outcome).short}); submit a new session for more.`)
   if (outcome.kind === 'limit')
-    throw new UserError('CM1109', `${id} has used up what it may take (${describeOutcome(outcome).short}).`, {
-      hint: 'It would end again at once: submit it anew with more.',
+    throw new UserError('CM1109', `${id} has reached its limit (${describeOutcome(outcome).short}).`, {
+      hint: 'It would end again at once. Submit a new session with a higher limit.',
     })
 }
 
@@ -119,11 +116,11 @@ export async function askSession(
   )
   if (row === undefined) throw new UserError('CM1108', `There is no session ${oneLine(id, 60)} in the fleet any more.`)
   if (row.ask === null)
-    throw new UserError('CM1109', `${id} ${howItStands(row.state)}, so there is nobody to be told.`, {
-      hint: `If it is not done, it can go on: codemachine fleet retry ${id}`,
+    throw new UserError('CM1109', `${id} ${howItStands(row.state)}, so nobody can receive this.`, {
+      hint: `If it is not done, continue it: codemachine fleet retry ${id}`,
     })
   if (row.state !== 'running')
-    return { code: 'kept', message: `${id} does not run just now; its worker is told once one has taken it.` }
+    return { code: 'kept', message: `${id} does not run now. The next worker that takes it will be told.` }
   const end = clock.monotonic() + mostMs
   for (;;) {
     const [asked] = await sql<{ reply: unknown }>(`select reply from ${SCHEMA}.ask where id = $1`, [row.ask])
@@ -147,7 +144,7 @@ export async function drainWorker({ sql }: Database, name: string): Promise<stri
     [name],
   )
   if (drained.length > 0)
-    return `${name} takes nothing more, gives back what it has at the end of its rounds, and ends.`
+    return `${name} takes no more sessions, gives back its own after their current rounds, and ends.`
   const workers = await sql<{ name: string }>(
     `select name from ${SCHEMA}.worker where ended_at is null order by name limit 20`,
   )
@@ -224,7 +221,7 @@ async function takeOff(
       await remotes.remove(place, refs.slice(at, at + REFS_AT_ONCE), there)
     const left = refs.length === 0 ? there : await remotes.refs(place)
     const stays = new Set(ids.filter(id => refsOf(id).some(ref => refs.includes(ref) && left.has(ref))))
-    const problems = stays.size === 0 ? [] : [`${place} did not let go of ${[...stays].slice(0, 8).join(', ')}.`]
+    const problems = stays.size === 0 ? [] : [`${place} did not delete ${[...stays].slice(0, 8).join(', ')}.`]
     return { refs: refs.filter(ref => !left.has(ref)), stays, problems }
   } catch (error) {
     const count = ids.length === 1 ? '1 session' : `${ids.length} sessions`

@@ -134,10 +134,7 @@ class Copy implements Copied, AsyncDisposable {
   ): Promise<Copy> {
     // Whoever may submit could have written any other word into the database.
     if (!isSessionId(id))
-      throw new UserError(
-        'CM1113',
-        `The fleet has a session with an id that is none: ${JSON.stringify(id).slice(0, 80)}.`,
-      )
+      throw new UserError('CM1113', `The fleet has a session with an invalid id: ${JSON.stringify(id).slice(0, 80)}.`)
     const root = await openRecordsRoot(placesOf(world, world.cwd))
     const directory = join(copiesIn(root), id, nameOf(repo))
     await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -231,16 +228,14 @@ class Copy implements Copied, AsyncDisposable {
   /** Has the worker told what a person has asked on this machine. */
   async #handOn(command: Command): Promise<Reply> {
     const { at: _, ...ask } = command
-    if (ask.type === 'watch') return { code: 'done', message: 'What it does just now is with its worker.' }
+    if (ask.type === 'watch') return { code: 'done', message: 'Only its worker knows what it does right now.' }
     if (ask.type === 'secret')
-      return { code: 'refused', message: 'Secrets never travel: store it on the machine of its worker.' }
+      return { code: 'refused', message: 'Secrets are never sent: store it on the machine of its worker.' }
     const reply = await askSession(this.#database, this.#world.clock, this.id, ask, {
       mostMs: REPLY_MS,
       signal: this.#signal,
     })
-    return (
-      reply ?? { code: 'no-answer', message: 'Its worker has not answered yet; it is told as soon as it looks again.' }
-    )
+    return reply ?? { code: 'no-answer', message: 'Its worker has not answered yet; it gets this when it next looks.' }
   }
 
   async #letGo(): Promise<void> {
@@ -324,7 +319,7 @@ export function followFleet(world: World, { open, onProblem }: FollowOptions): F
       await work()
       return true
     } catch (error) {
-      const problem = `The sessions of the fleet are not up to date: ${messageOf(error)}`
+      const problem = `The list of fleet sessions is out of date: ${messageOf(error)}`
       if (problem !== said && !signal.aborted) onProblem(problem)
       said = problem
       onLooked()
@@ -354,7 +349,7 @@ export function followFleet(world: World, { open, onProblem }: FollowOptions): F
     }
   }
   const following = follow()
-  following.catch(error => onProblem(`The fleet is looked at no more: ${messageOf(error)}`))
+  following.catch(error => onProblem(`codemachine no longer follows the fleet: ${messageOf(error)}`))
   const bound = new AbortController()
   void first.then(() => bound.abort())
   return {

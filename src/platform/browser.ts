@@ -50,7 +50,7 @@ async function systemOrFound(name: string, search: ProgramSearch): Promise<Progr
 function notFound(name: string, passedOver: readonly string[]): string {
   return passedOver.length === 0
     ? `${name} was not found on the PATH`
-    : `${name} was found only where an agent can write, and is not used: ${passedOver.join(', ')}`
+    : `${name} was found only where an agent can write, so codemachine does not use it: ${passedOver.join(', ')}`
 }
 
 /** A path in WSL as Windows knows it; null where it cannot be had. Never run on a real one yet. */

@@ -147,7 +147,7 @@ export class NotAFile extends Error {
   readonly what: string
 
   constructor(path: string, what: string) {
-    super(`${path} is ${what}, and no file.`)
+    super(`${path} is ${what}, not a file.`)
     this.what = what
   }
 }
@@ -402,15 +402,17 @@ export async function realWorkDirectory(directory: string): Promise<string> {
     const real = await realpath(directory)
     if ((await stat(real)).isDirectory()) return real
   } catch (error) {
-    throw new UserError('CM0209', `${directory} cannot be worked in: ${whyNot(error)}.`, { cause: error })
+    throw new UserError('CM0209', `${directory} cannot be used as the work directory: ${whyNot(error)}.`, {
+      cause: error,
+    })
   }
-  throw new UserError('CM0209', `${directory} is not a directory; codemachine works in one.`)
+  throw new UserError('CM0209', `${directory} is not a directory; codemachine needs one to work in.`)
 }
 
 const WHY_NOT: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such directory',
   ENOTDIR: 'a part of its path is a file',
-  EACCES: 'you may not look into a part of its path',
+  EACCES: 'you may not read a part of its path',
   ELOOP: 'its links lead in a circle',
 }
 

@@ -32,7 +32,7 @@ export interface KeptAwake extends AsyncDisposable {
  */
 export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
   const program = awakeProgramOn(options.platform, options.pid)
-  if (program === null) return nothing(`codemachine knows no way to keep a machine awake on ${options.platform}.`)
+  if (program === null) return nothing(`codemachine cannot keep a machine awake on ${options.platform}.`)
   const { path, passedOver } = await findProgram(program.name, options)
   if (path === null) return nothing(notFound(program, passedOver))
   const running = startAwakeProgram(path, program, withSearchPathOutside(options.env, options.where, options.platform))
@@ -57,7 +57,7 @@ function nothing(problem: string): KeptAwake {
 function notFound({ name }: AwakeProgram, passedOver: readonly string[]): string {
   return passedOver.length === 0
     ? `${name} was not found on the PATH.`
-    : `${name} was found only where an agent can write, and is not used: ${passedOver.join(', ')}.`
+    : `${name} was found only where an agent can write, so codemachine does not use it: ${passedOver.join(', ')}.`
 }
 
 /** Why it does not hold; null if it does. */

@@ -80,23 +80,22 @@ async function runEditor(
 /** Goes on after the editor's name. */
 function problemOf(end: TerminalEnd): string | null {
   if ('error' in end) return `could not be started: ${end.error}`
-  if ('signal' in end) return `was ended by ${end.signal}; the text is as it was.`
+  if ('signal' in end) return `was ended by ${end.signal}; the text is unchanged.`
   if (end.exitCode === 0) return null
   if (end.exitCode === 127) return 'was not found; name another editor in $VISUAL or $EDITOR.'
-  if (end.exitCode > 128) return 'was killed; the text is as it was.'
+  if (end.exitCode > 128) return 'was killed; the text is unchanged.'
   if (end.exitCode === 126) return 'cannot be run; name another editor in $VISUAL or $EDITOR.'
-  return `ended with exit code ${end.exitCode}; the text is as it was.`
+  return `ended with exit code ${end.exitCode}; the text is unchanged.`
 }
 
 async function readBack(path: string, { text: before, platform }: EditTextOptions): Promise<EditedText> {
   const found = await lstat(path).catch(() => null)
-  if (found === null) return failed('The editor has left no file behind; the text is as it was.')
-  if (!found.isFile())
-    return failed('The editor has put something else in the place of the file; the text is as it was.')
-  if (found.size > MOST_BYTES) return failed('What the editor has written is larger than 1 MiB; the text is as it was.')
+  if (found === null) return failed('The editor has left no file behind; the text is unchanged.')
+  if (!found.isFile()) return failed('The editor replaced the file by something else; the text is unchanged.')
+  if (found.size > MOST_BYTES) return failed('What the editor has written is larger than 1 MiB; the text is unchanged.')
   const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return failed('The editor has left no file behind; the text is as it was.')
-  if ('problem' in read) return failed(`What the editor has written ${read.problem}; the text is as it was.`)
+  if (read === 'missing') return failed('The editor has left no file behind; the text is unchanged.')
+  if ('problem' in read) return failed(`What the editor has written ${read.problem}; the text is unchanged.`)
   const lines = platform === 'win32' ? read.text.replaceAll('\r\n', '\n') : read.text
   const text = before.endsWith('\n') ? lines : lines.replace(/\n$/, '')
   return text === before ? { kind: 'unchanged' } : { kind: 'edited', text }

@@ -83,13 +83,13 @@ function explain(error: ParseError, text: string): TomlProblem {
   const problem = mend === undefined ? told : `${told}; ${mend}`
   const isLater = before.indexOf('\n', trimmed.length) !== -1
   if (trimmed.endsWith('=') && isLater) return { ...end, problem: 'there is no value after "="' }
-  if (trimmed.endsWith('=')) return { ...here, problem: `${problem}; a text stands in quotes` }
+  if (trimmed.endsWith('=')) return { ...here, problem: `${problem}; put a text in quotes` }
   const isOfEnd = isLater && /^(?:expected equal|unspecified)/.test(told)
   return { ...(isOfEnd || /same line|nterminated/.test(error.message) ? end : here), problem }
 }
 
 /** What is to be done about a character that TOML has in texts alone. */
-const IN_QUOTES = 'a name or text with other letters than a to z stands in quotes'
+const IN_QUOTES = 'put a name or text with letters other than a to z in quotes'
 
 /** What is to be done, by how the parser begins its message. */
 const MENDS = [

@@ -193,8 +193,8 @@ class Search {
     const { signal, now } = this.#options
     this.#files -= 1
     const isOver = this.#files < 0 || this.#bytes < 0 || now() > this.#until
-    if (isOver) this.problem = 'Not all files that changed could be searched for secrets: there are too many of them.'
-    else if (signal.aborted) this.problem = 'The search for secrets in files was broken off.'
+    if (isOver) this.problem = 'Too many files changed, so codemachine could not search all of them for secrets.'
+    else if (signal.aborted) this.problem = 'The search for secrets in files was interrupted.'
     return isOver || signal.aborted
   }
 

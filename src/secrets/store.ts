@@ -98,8 +98,8 @@ export function openSecrets(folder: string): SecretStore {
       if (wanted.length === kept.length) return
       throw new UserError(
         'CM0908',
-        `More than ${MOST_HIDDEN} files hold a secret, and not all of them can be denied to agents.`,
-        { hint: 'Remove those that the last command has made before the session goes on.' },
+        `More than ${MOST_HIDDEN} files hold a secret, more than codemachine can hide from agents.`,
+        { hint: 'Remove the files that the last command made, then continue the session.' },
       )
     },
   }
@@ -143,7 +143,7 @@ function problemOfCheck(check: string | null): string | null {
   if (check === null) return null
   if (check.trim() === '') return 'The check is empty; give a command, or leave it out.'
   if (check.length > MOST_CHECK) return `The check has more than ${MOST_CHECK} characters; put it into a script.`
-  return check.includes('\0') ? 'The check has a zero byte in it, which no command can have.' : null
+  return check.includes('\0') ? 'The check contains a zero byte, and a command cannot.' : null
 }
 
 /** The names of the secrets there are, in order. A `UserError` if the folder cannot be read. */
@@ -170,7 +170,7 @@ async function readSecret(path: string, key: string): Promise<v.InferOutput<type
   if ('problem' in read) return `${path} ${read.problem}.`
   const parsed = v.safeParse(secretSchema, parsedOrNull(read.text))
   const isSound = parsed.success && parsed.output.key === key && problemOfValue(parsed.output.value) === null
-  return isSound ? parsed.output : `${path} holds no secret that codemachine has stored.`
+  return isSound ? parsed.output : `${path} does not hold a secret that codemachine stored.`
 }
 
 function hiddenIn(bytes: Buffer): string[] {

@@ -24,15 +24,15 @@ test('what has to be undone is undone the last thing first, each after the one b
 
 promise('O139')
 test('the code of an error stands behind its first line, and the message is without it', () => {
-  const error = new UserError('CM1110', 'Nothing is submitted, for there are 2 mistakes:\na\nb', {
+  const error = new UserError('CM1110', 'Nothing was submitted, because of 2 mistakes:\na\nb', {
     hint: 'Correct them.',
   })
   const { text } = describeError(error)
-  expect(text).toBe('codemachine: Nothing is submitted, for there are 2 mistakes: (CM1110)\na\nb\n  Correct them.\n')
+  expect(text).toBe('codemachine: Nothing was submitted, because of 2 mistakes: (CM1110)\na\nb\n  Correct them.\n')
   expect(error.message).not.toContain('CM1110')
   expect(systemErrorCode(error)).toBe(null)
   expect(readShownError(text)).toEqual({
-    text: 'Nothing is submitted, for there are 2 mistakes:\na\nb\n  Correct them.',
+    text: 'Nothing was submitted, because of 2 mistakes:\na\nb\n  Correct them.',
     code: 'CM1110',
   })
   expect(readShownError('Killed\n')).toEqual({ text: 'Killed', code: null })

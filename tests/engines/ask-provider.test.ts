@@ -112,14 +112,14 @@ test('a key goes to the address of its provider alone, without the space around 
     },
     { env },
   )
-  expect(await asked).toMatchObject({ kind: 'refused', message: expect.stringContaining('leads elsewhere from URL') })
+  expect(await asked).toMatchObject({ kind: 'refused', message: expect.stringContaining('redirects from URL') })
   expect(keys).toEqual(['Bearer sk-local'])
   expect(await asking(saying(401), { env })).toMatchObject({
-    message: 'The provider local does not take the key in LOCAL_KEY (HTTP 401).',
+    message: 'The provider local rejects the key in LOCAL_KEY (HTTP 401).',
   })
   expect(await asking(saying(200), { env: { LOCAL_KEY: 'sk\nlocal' } })).toEqual({
     kind: 'no-key',
-    message: 'The environment variable LOCAL_KEY of the provider local holds something that is no key.',
+    message: 'The environment variable LOCAL_KEY of the provider local does not hold a valid key.',
   })
 })
 

@@ -124,7 +124,7 @@ test('torn lines, rubbish and what is not known are passed over, and counted', a
   expect(events.map(event => (event.type === 'warning' ? event.message : event.type))).toEqual([
     'turn-started',
     'Careful.',
-    '8 lines of the recording ../recording.ndjson were passed over: 4 torn or no message of codex, 4 of a kind that is not known.',
+    '8 lines of the recording ../recording.ndjson were passed over: 4 torn, or not from codex, 4 of an unknown kind.',
   ])
 })
 

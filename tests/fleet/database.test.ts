@@ -30,7 +30,7 @@ describe('the address of the database', () => {
   test.each(['--queue', 'fleet.queue'])('holds no password where others can see it: in %s', async from => {
     for (const url of ['postgres://night:secret@127.0.0.1/fleet', 'postgres://127.0.0.1/fleet?password=secret']) {
       const { message, exitCode } = await problemOf(open(of(url, from)))
-      expect(message).toBe(`${from} holds a password, which others can see there.`)
+      expect(message).toBe(`${from} holds a password that others can see there.`)
       expect(exitCode).toBe(2)
     }
   })
@@ -46,7 +46,7 @@ describe('the address of the database', () => {
     'is one of PostgreSQL, which "%s" is not',
     async url => {
       const { message, hint } = await problemOf(open(of(url)))
-      expect(message).toBe('--queue is no address of a PostgreSQL database.')
+      expect(message).toBe('--queue is not the address of a PostgreSQL database.')
       expect(hint).toContain('postgres://night@db.example/fleet')
     },
   )
@@ -162,7 +162,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   test('that is not there is named', async () => {
     await using database = await open(of((await cluster.database()).replace(/\w+$/, 'night')))
     const { message, exitCode } = await problemOf(database.sql('select 1'))
-    expect(message).toContain('There is no such database')
+    expect(message).toContain('The database does not exist')
     expect(message).toContain('"night"')
     expect(exitCode).toBe(2)
   })
@@ -170,7 +170,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   test('that is not set up is to be set up', async () => {
     await using database = await open(of(await cluster.database()))
     const { message, hint } = await problemOf(fleetTerms(database))
-    expect(message).toContain('is not made ready for a fleet')
+    expect(message).toContain('is not set up for a fleet')
     expect(hint).toContain('codemachine fleet setup')
   })
 
@@ -196,7 +196,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
     await cluster.ask(url, `alter database ${url.split('/').at(-1)} set default_transaction_read_only = on`)
     await using replica = await open(of(url))
     const problem = await problemOf(setUp(replica, { terms: { leaseSeconds: 30 }, teams: [] }))
-    expect(problem.message).toContain('can only be read')
+    expect(problem.message).toContain('is read-only')
     expect(problem.exitCode).toBe(4)
     // A worker tries again what such a one has refused.
     expect(problem).toBeInstanceOf(DatabaseAway)

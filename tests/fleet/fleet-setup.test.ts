@@ -30,9 +30,9 @@ test.each<[string[], string]>([
   [['setup', '--per-repository', '0'], '--per-repository 0 cannot be used: use a whole number from 1 to 10000.'],
   [
     ['setup', '--team', 'A-b'],
-    '--team A-b cannot be used: use small letters, digits and "_", at most 31, such as shop.',
+    '--team A-b cannot be used: use at most 31 characters, lower-case letters, digits and "_", such as shop.',
   ],
-  [['setup'], 'No database of a fleet is named.'],
+  [['setup'], 'No fleet database is configured.'],
 ])('fleet %j is refused in a sentence', async (args, said) => {
   const { exitCode, stdout, stderr } = await fleet(...args)
   expect({ exitCode, stdout, said: stderr.split('\n')[0]?.replace(/ \(CM\d{4}\)$/, '') }).toEqual({
@@ -46,7 +46,7 @@ test('the doctor says of a database that is not named, or away, what to do', asy
   const unnamed = await examine()
   expect([unnamed.exitCode, unnamed.bad]).toEqual([
     4,
-    [expect.objectContaining({ check: 'database', message: 'No database of a fleet is named.' })],
+    [expect.objectContaining({ check: 'database', message: 'No fleet database is configured.' })],
   ])
   const away = await examine('--queue', 'postgres://127.0.0.1:1/x')
   expect([away.exitCode, away.bad]).toEqual([
@@ -105,7 +105,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const [database] = url.split('/').slice(-1)
     expect([none.exitCode, none.stderr]).toEqual([
       4,
-      `codemachine: The login dan may make no schema in the database at 127.0.0.1:${cluster.port}/${database}. (CM1105)\n  Have its owner do this: grant create on database "${database}" to "dan";\n`,
+      `codemachine: The login dan may not create a schema in the database at 127.0.0.1:${cluster.port}/${database}. (CM1105)\n  Ask its owner to run: grant create on database "${database}" to "dan";\n`,
     ])
     await cluster.ask(url, `grant create on database ${database} to dan`)
     const own = await fleet('setup', '--queue', as(url, 'dan'), '--team', 'new')
@@ -150,7 +150,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
         {
           check: 'rights',
           status: 'problem',
-          message: 'fay may not use the fleet: it is in none of its roles.',
+          message: 'fay may not use the fleet: it has none of the fleet's roles.',
           code: 'CM1105',
           mend: 'Have postgres do this: grant codemachine_look to "fay"; (or codemachine_submit, codemachine_work)',
         },
@@ -162,7 +162,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const readOnly = await examine('--queue', as(url, 'gus'), '--offline')
     expect([readOnly.exitCode, readOnly.of('database')[0]]).toEqual([
       4,
-      expect.objectContaining({ status: 'problem', message: expect.stringMatching(/: it can only be read\.$/) }),
+      expect.objectContaining({ status: 'problem', message: expect.stringMatching(/: it is read-only\.$/) }),
     ])
   })
 
@@ -172,7 +172,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const none = await examine('--queue', url)
     expect([none.exitCode, none.bad]).toEqual([
       0,
-      [expect.objectContaining({ check: 'workers', message: 'No worker is there.' })],
+      [expect.objectContaining({ check: 'workers', message: 'No worker runs.' })],
     ])
     const worker = (name: string, { seen = '0 s', off = 0, of = version, drains = false, problem = 'null' }) =>
       cluster.ask(
@@ -189,11 +189,11 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const { of } = await examine('--queue', url)
     expect([...of('workers'), ...of('clock').slice(1)].map(({ status, message }) => [status, message])).toEqual([
       ['ok', '5: drained, full, good, late, old'],
-      ['warning', 'drained on box is drained: it takes nothing more.'],
-      ['warning', 'full on box takes nothing now: the disk is full'],
-      ['warning', 'gone on box has said nothing for 10 min: what it had is taken by others.'],
+      ['warning', 'drained on box is drained: it takes no more sessions.'],
+      ['warning', 'full on box takes no sessions now: the disk is full'],
+      ['warning', 'gone on box has been silent for 10 min: other workers take its sessions.'],
       ['warning', `old on box is of version 0.0.1, and this is ${version}.`],
-      ['warning', 'the clock of late on box is 5.0 s behind that of the database, by which the fleet goes.'],
+      ['warning', 'the clock of late on box is 5.0 s behind the clock of the database, which the fleet uses.'],
     ])
   })
 
@@ -225,14 +225,14 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const { exitCode, of } = await examine('--queue', url)
     expect(exitCode).toBe(0)
     expect(of('queue').map(({ status, message }) => [status, message])).toEqual([
-      ['ok', '3 sessions waiting, 0 running, 1 behind others'],
+      ['ok', '3 sessions waiting, 0 running, 1 waiting for another session'],
       ['warning', `1 session will not be tried again: ${dead} (the base is gone)`],
       ...[
         `No worker that is there takes ${remote}, for which 1 session waits, such as ${local}.`,
         `No worker that is there and takes ${http} runs the template change, for which 1 session waits, such as ${change}.`,
         `No worker with gpu that is there takes ${http}, for which 1 session waits, such as ${wants}.`,
       ].map(message => ['warning', message]),
-      ['warning', `${held} waits for ${dead}, which is over and not done.`],
+      ['warning', `${held} waits for ${dead}, which ended without being done.`],
     ])
     expect(of('remote').map(({ status, message }) => [status, message])).toEqual([
       ['ok', `${remote} answers`],
@@ -249,8 +249,8 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     await fleet('setup', '--queue', url)
     const { exitCode, stdout } = await fleet('doctor', '--queue', url)
     expect(exitCode).toBe(0)
-    expect(stdout).toMatch(/^ok {7}packages {6}pg and pg-boss are there\nok {7}database {6}PostgreSQL /)
-    expect(stdout).toMatch(/\n {23}→ On a machine that has a login of codex: codemachine worker\n/)
+    expect(stdout).toMatch(/^ok {7}packages {6}pg and pg-boss are installed\nok {7}database {6}PostgreSQL /)
+    expect(stdout).toMatch(/\n {23}→ On a machine where codex is logged in, type: codemachine worker\n/)
     expect(stdout).toMatch(/\n\nThe fleet can work \(1 warning\)\.\n$/)
   })
 })

@@ -132,25 +132,23 @@ test('what is held begins when the other one has ended, and never where that cam
     ['b', 120],
   ])
   expect(forecast([{ ...held, isHeldForGood: true }], [worker('w')]).late).toEqual([
-    ['b', null, 'a did not come to be done, and it waits for that'],
+    ['b', null, 'it waits for a, which did not end as done'],
   ])
 })
 
 test('what no worker takes is said with why', () => {
   const gpu = session('a', { tags: ['gpu'] })
   expect(forecast([gpu], []).late).toEqual([['a', null, 'no worker runs']])
-  expect(forecast([gpu], [worker('w')]).late).toEqual([['a', null, 'no worker that takes anything has gpu']])
+  expect(forecast([gpu], [worker('w')]).late).toEqual([['a', null, 'no worker that takes sessions has gpu']])
   expect(forecast([session('a')], [worker('w', { repos: ['git@host:other/*'] })]).late).toEqual([
-    ['a', null, 'no worker that runs takes its repository'],
+    ['a', null, 'no running worker takes its repository'],
   ])
   const builds = [worker('w', { templates: ['build'] })]
-  expect(forecast([session('a')], builds).late).toEqual([
-    ['a', null, 'no worker that takes anything more runs the template goal'],
-  ])
+  expect(forecast([session('a')], builds).late).toEqual([['a', null, 'no free worker runs the template goal']])
   expect(forecast([session('a', { template: 'build' })], builds).done).toEqual([['a', 60]])
   expect(forecast([session('a')], [worker('w', { takes: false })]).late).toEqual([
-    ['a', null, 'no worker takes anything more'],
+    ['a', null, 'no worker takes more sessions'],
   ])
   const late = [session('a'), session('b', { deadline: NOW + 30 * MINUTE })]
-  expect(forecast(late, [worker('w')]).late).toEqual([['b', null, 'it is not begun before its deadline']])
+  expect(forecast(late, [worker('w')]).late).toEqual([['b', null, 'it will not start before its deadline']])
 })

@@ -157,7 +157,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     expect(stdout).toMatch(/w1 +0 of 2 +- +on host-of-w1; login: 5 h 83 % until /)
     expect(stdout).toMatch(new RegExp(`dead +${other.id} +There is no main in it.`))
     expect(stdout).toMatch(/by .*07:00 0 of 1 have ended .*the median of 1 session/)
-    expect(stdout).toContain('no worker that takes anything has gpu')
+    expect(stdout).toContain('no worker that takes sessions has gpu')
     await scene.submit({})
     const status = await json(scene, 'status', '--by', '23:59')
     expect(status).toMatchObject({
@@ -184,7 +184,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     const taken = await scene.take()
     expect(taken.id).toBe(second)
     await expect(scene.take()).rejects.toThrow('Nothing waits.')
-    expect((await scene.type('cancel', second)).stdout).toContain('is cancelled when w1 hears of it')
+    expect((await scene.type('cancel', second)).stdout).toContain('will be cancelled when w1 hears of it')
     expect(await json(scene, 'show', second)).toMatchObject({ state: 'running', cancelAsked: true })
     await scene.end(taken, { state: 'cancelled', outcome: null })
     for (const id of [first, second])
@@ -236,7 +236,9 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
   test('what a person says reaches the worker and its reply comes back; without a worker it stays for the next one', async () => {
     const scene = await opened()
     const [id = ''] = await scene.submit({})
-    expect((await scene.type('steer', id, 'Use', 'oak.')).stdout).toContain('is told once one has taken it')
+    expect((await scene.type('steer', id, 'Use', 'oak.')).stdout).toContain(
+      'The next worker that takes it will be told.',
+    )
     await scene.take()
     expect(await scene.reply({ code: 'done', message: 'so' })).toEqual({ type: 'steer', text: 'Use oak.' })
     const steering = scene.type('steer', id, 'And brass.')

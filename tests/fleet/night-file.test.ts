@@ -35,7 +35,7 @@ async function mistakesIn(text: string, env: Record<string, string> = {}): Promi
   const { exitCode, stderr, sessions } = await dryRun(text, env)
   expect({ exitCode, sessions }).toEqual({ exitCode: 2, sessions: [] })
   const [head, ...lines] = stderr.trimEnd().split('\n')
-  expect(head).toMatch(/^codemachine: Nothing is submitted(:|, for there are \d+ mistakes:) \(CM1110\)$/)
+  expect(head).toMatch(/^codemachine: Nothing was submitted(:|, because of \d+ mistakes:) \(CM1110\)$/)
   return lines
 }
 
@@ -177,7 +177,7 @@ repo = "https://u:pw@host/x.git"
     'night.toml:3:8: defaults.repo: is not encrypted: use https or ssh.',
     'night.toml:4:1: defaults.max_tme: is an unknown key; did you mean "max_time"?',
     expect.stringMatching(/^night.toml:5:12: defaults.max_time: is "4"; use a time with its unit /),
-    'night.toml:6:1: defaults.name: is an unknown key; it is said of one session, below its line [[sessions]].',
+    'night.toml:6:1: defaults.name: is an unknown key; it belongs to one session; write it below its line [[sessions]].',
     'night.toml:9:9: sessions[0].after: waits for itself (a → b → a); leave one of them out.',
     'night.toml:10:8: sessions[0].goal: is ""; use what is to be done, in at most 1 MiB.',
     'night.toml:14:13: sessions[1].goal_file: there is no file "nope.md"; name one beside this file.',
@@ -196,7 +196,7 @@ repo = "https://u:pw@host/x.git"
 
 test.each<[string, string, string]>([
   ['nothing', '', 'night.toml:1:1: sessions: is missing; begin each session with a line [[sessions]].'],
-  ['no TOML', 'goal = x', 'night.toml:1:8: not valid TOML: unexpected character; a text stands in quotes.'],
+  ['no TOML', 'goal = x', 'night.toml:1:8: not valid TOML: unexpected character; put a text in quotes.'],
   [
     'a session that waits for itself',
     `[[sessions]]\nname = "a"\nafter = "a"\ngoal = "x"\n${REPO}`,
@@ -205,17 +205,17 @@ test.each<[string, string, string]>([
   [
     'a deadline before the beginning',
     `[[sessions]]\ngoal = "x"\n${REPO}\nnot_before = ${inDays(2)}\ndeadline = "${inDays(1)}"`,
-    'night.toml:5:12: sessions[0].deadline: comes before it may begin',
+    'night.toml:5:12: sessions[0].deadline: comes before its start',
   ],
   [
     'a deadline that is over',
     `[[sessions]]\ngoal = "x"\n${REPO}\ndeadline = ${inDays(-1)}`,
-    'night.toml:4:12: sessions[0].deadline: is over already (',
+    'night.toml:4:12: sessions[0].deadline: is in the past (',
   ],
   [
     'a goal and a file of one',
     `[[sessions]]\ngoal = "x"\ngoal_file = "night.toml"\n${REPO}`,
-    'night.toml:3:1: sessions[0].goal_file: stands beside a goal; leave one of them out.',
+    'night.toml:3:1: sessions[0].goal_file: there is a goal, too; leave one of them out.',
   ],
 ])('of %s it is said what is wrong', async (_, text, said) => {
   const [line = '', ...more] = await mistakesIn(text)
@@ -236,8 +236,8 @@ test('a secret of the environment is in no goal, gate and address that is sent, 
     { SHOP_TOKEN: secret },
   )
   expect(lines).toEqual([
-    'night.toml:2:8: sessions[0].goal: holds a secret (SHOP_TOKEN), which is never sent; say where it is found in its place.',
-    'night.toml:3:10: sessions[0].verify: holds a secret (SHOP_TOKEN), which is never sent; write "$SHOP_TOKEN" in its place, and set it on the workers.',
+    'night.toml:2:8: sessions[0].goal: holds a secret (SHOP_TOKEN), and secrets are never sent; say where to find it instead.',
+    'night.toml:3:10: sessions[0].verify: holds a secret (SHOP_TOKEN), and secrets are never sent; write "$SHOP_TOKEN" instead, and set it on the workers.',
     'night.toml:4:8: sessions[0].repo: holds a secret (SHOP_TOKEN): each worker has its own credentials.',
   ])
 })

@@ -30,14 +30,17 @@ describe('what is wrong is said in a sentence before any database is asked', () 
   test.each<[string[], string]>([
     [['--repo', REPO], 'There is no goal; say what is to be done: codemachine submit "…"'],
     [['x'], 'This checkout has no origin; name the repository with --repo, such as git@host:team/app.git.'],
-    [['--repo', 'team/app', 'x'], '--repo is no address of a repository: use https://…, ssh://… or git@host:path.'],
+    [
+      ['--repo', 'team/app', 'x'],
+      '--repo is not the address of a repository: use https://…, ssh://… or git@host:path.',
+    ],
     [
       ['--repo', 'ext::sh -c id', 'x'],
-      '--repo is no address of a repository: use https://…, ssh://… or git@host:path.',
+      '--repo is not the address of a repository: use https://…, ssh://… or git@host:path.',
     ],
     [
       ['--repo', '--upload-pack=id', 'x'],
-      '--repo is no address of a repository: use https://…, ssh://… or git@host:path.',
+      '--repo is not the address of a repository: use https://…, ssh://… or git@host:path.',
     ],
     [['--repo', 'https://me:pw@host/x', 'x'], '--repo holds a password: each worker has its own credentials.'],
     [
@@ -62,12 +65,12 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     ],
     [['--file', 'night.toml', 'x'], 'A goal and --file are said together; leave one of them out.'],
     [['--file', 'gone.toml'], 'There is no file gone.toml.'],
-    [['--repo', REPO, 'x'], 'No database of a fleet is named.'],
+    [['--repo', REPO, 'x'], 'No fleet database is configured.'],
     [
       ['--repo', REPO, '--queue', 'postgres://me:pw@host/x', 'x'],
-      '--queue holds a password, which others can see there.',
+      '--queue holds a password that others can see there.',
     ],
-    [['--repo', REPO, '--queue', 'mysql://host/x', 'x'], '--queue is no address of a PostgreSQL database.'],
+    [['--repo', REPO, '--queue', 'mysql://host/x', 'x'], '--queue is not the address of a PostgreSQL database.'],
   ])('%j', async (args, said) => {
     const { exitCode, stdout, stderr } = await submit(args)
     expect({ exitCode, stdout, said: stderr.split('\n')[0]?.replace(/ \(CM\d{4}\)$/, '') }).toEqual({
@@ -87,7 +90,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     const late = await submit(['--repo', REPO, '--not-before', in2Days, '--deadline', '07:00', 'x'])
     expect([late.exitCode, late.stderr]).toEqual([
       2,
-      expect.stringMatching(/^codemachine: --deadline comes before it may begin /),
+      expect.stringMatching(/^codemachine: --deadline comes before its start /),
     ])
   })
 
@@ -97,7 +100,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     const inGoal = await submit(['--repo', REPO, `log in with ${secret}`], { env })
     expect([inGoal.exitCode, inGoal.stderr]).toEqual([
       2,
-      'codemachine: The goal holds a secret (SHOP_TOKEN), which is never sent; say where it is found in its place. (CM0103)\n',
+      'codemachine: The goal holds a secret (SHOP_TOKEN), and secrets are never sent; say where to find it instead. (CM0103)\n',
     ])
     const inGate = await submit(['--repo', REPO, '--verify', `curl ${secret}`, 'x'], { env })
     expect([inGate.exitCode, inGate.stderr]).toEqual([
@@ -146,7 +149,7 @@ test('without the packages pg and pg-boss it is said how they are installed', as
       })
       expect([ended.exitCode, ended.stderr]).toEqual([
         2,
-        'codemachine: A fleet needs the packages pg and pg-boss, which are not installed. (CM1102)\n  npm install --global pg pg-boss@12.35.0, beside codemachine.\n',
+        'codemachine: A fleet needs the packages pg and pg-boss; they are not installed. (CM1102)\n  Install them beside codemachine: npm install --global pg pg-boss@12.35.0\n',
       ])
     }
   } finally {
@@ -271,7 +274,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     expect(await submit(['--file', 'night.toml', '--queue', fleet.url])).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining(
-        `${id} has ended without being done, so nothing that waits for it would ever begin.`,
+        `${id} ended without being done, so a session that waits for it would never start.`,
       ),
     })
     expect(await count()).toBe(before + 1)
@@ -287,11 +290,11 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     expect((await submit([...args, '--team', 'shop', '--queue', as('ann')])).exitCode).toBe(0)
     expect(await submit([...args, '--team', 'bank', '--queue', as('ann')])).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringMatching(/^codemachine: You are in no team of that name/),
+      stderr: expect.stringMatching(/^codemachine: You are not in that team/),
     })
     expect(await submit([...args, '--queue', as('eve')])).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringContaining('does not allow you that'),
+      stderr: expect.stringContaining('does not give you that right'),
     })
   })
 

@@ -50,7 +50,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     await stream.until(({ event }) => event === 'begin')
     await cluster.stop()
     await vi.waitUntil(() => problems.length > 0, within)
-    expect(problems).toEqual([expect.stringMatching(/^The sessions of the fleet are not up to date: The database at /)])
+    expect(problems).toEqual([expect.stringMatching(/^The list of fleet sessions is out of date: The database at /)])
     await cluster.start()
     await vi.waitFor(() => scene.happens(taken, ended(1, worked), started(2)), within)
     await stream.until(({ data }) => data.n === 4)

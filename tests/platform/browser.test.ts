@@ -61,7 +61,7 @@ test('a program that an agent can have written does not open it, and none that o
   const page = join(machine.bin, 'opened')
   const env = { PATH: `${planted.bin}:${machine.bin}` }
   expect(await openPage(page, { env: planted.env, platform: 'linux', where })).toBe(
-    `xdg-open was found only where an agent can write, and is not used: ${planted.bin}/xdg-open`,
+    `xdg-open was found only where an agent can write, so codemachine does not use it: ${planted.bin}/xdg-open`,
   )
   expect(await openPage(page, { env, platform: 'linux', where })).toBeNull()
   const opened = () =>

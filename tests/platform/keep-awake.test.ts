@@ -131,7 +131,7 @@ runOnLinux('a program that an agent may have put there is not run', async () => 
   const awake = await keep('linux', { env: { PATH: folder }, where: writableByAgents(folder, {}, []) })
   expect(awake).toMatchObject({
     by: null,
-    problem: `systemd-inhibit was found only where an agent can write, and is not used: ${folder}/systemd-inhibit.`,
+    problem: `systemd-inhibit was found only where an agent can write, so codemachine does not use it: ${folder}/systemd-inhibit.`,
   })
   await expect(readFile(join(folder, 'pid'))).rejects.toThrow('ENOENT')
 })
@@ -197,7 +197,7 @@ runOnLinux('on Windows it is a line of PowerShell, which says that it holds and 
 
 test('elsewhere nothing does, and that is said', async () => {
   await using awake = await keep('freebsd')
-  expect(awake).toMatchObject({ by: null, problem: 'codemachine knows no way to keep a machine awake on freebsd.' })
+  expect(awake).toMatchObject({ by: null, problem: 'codemachine cannot keep a machine awake on freebsd.' })
 })
 
 test.runIf(isLinux).each([

@@ -90,11 +90,11 @@ test('an editor that an agent may have put there is not found by its name', asyn
 test.each([
   ['is not there', 'no-such-editor --wait', 'The editor "no-such-editor --wait" was not found'],
   ['may not be run', '/dev/null', 'cannot be run'],
-  ['fails', 'false', 'ended with exit code 1; the text is as it was.'],
+  ['fails', 'false', 'ended with exit code 1; the text is unchanged.'],
   ['is killed', `sh -c 'kill -9 $$'`, 'was '],
   ['leaves no file', 'rm', 'has left no file behind'],
-  ['leaves a directory', `sh -c 'rm "$0"; mkdir "$0"'`, 'something else in the place'],
-  ['leaves a link', `sh -c 'ln -sf /etc/passwd "$0"'`, 'something else in the place'],
+  ['leaves a directory', `sh -c 'rm "$0"; mkdir "$0"'`, 'replaced the file by something else'],
+  ['leaves a link', `sh -c 'ln -sf /etc/passwd "$0"'`, 'replaced the file by something else'],
   ['writes what is no UTF-8', `sh -c 'printf "\\377" > "$0"'`, 'is not UTF-8 text'],
   ['writes too much', `sh -c 'head -c 2000000 /dev/zero > "$0"'`, 'larger than 1 MiB'],
 ])('an editor that %s is told in a sentence', async (_, command, message) => {

@@ -68,11 +68,11 @@ test.each([
   ['[a\n\n', '1:3: not valid TOML: unterminated table-key; close it with "]"'],
   [
     '[agents.提交]\n',
-    '1:9: not valid TOML: unexpected character; a name or text with other letters than a to z stands in quotes',
+    '1:9: not valid TOML: unexpected character; put a name or text with letters other than a to z in quotes',
   ],
   [
     'größe = 1\n',
-    '1:3: not valid TOML: unexpected character; a name or text with other letters than a to z stands in quotes',
+    '1:3: not valid TOML: unexpected character; put a name or text with letters other than a to z in quotes',
   ],
   ['a = 1\n\na = 2\n', '3:1: not valid TOML: defining a key multiple times is invalid; leave one of them out'],
 ])('in %j what is not closed or not there is told where it ought to be', (text, told) => {

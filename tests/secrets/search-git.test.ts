@@ -159,7 +159,7 @@ test('what unpacks to more than may be searched ends the search, and what only l
   const limits = { files: 1_000, bytes: 8 * 1024 * 1024, ms: 60_000 }
   const secrets = [{ name: 'KEY', value: VALUE }]
   const options = { since, secrets, signal: new AbortController().signal, now: () => 0, limits }
-  expect((await searchFiles(directory, options)).problem).toMatch(/^Not all files/)
+  expect((await searchFiles(directory, options)).problem).toMatch(/^Too many files/)
   await rm(join(directory, 'bomb'))
   await writeFile(join(directory, 'looks'), `x\x9c${VALUE}`, 'latin1')
   await appendFile(join(directory, 'looks'), VALUE)

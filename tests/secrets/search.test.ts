@@ -140,13 +140,13 @@ test('links are not followed, nothing is waited for at a pipe, and what cannot b
 
 test('a search has bounds of files, bytes and time, and is broken off, and says so', async () => {
   for (let n = 0; n < 10; n++) await write(`file-${n}`, 'x'.repeat(100))
-  const many = 'Not all files that changed could be searched for secrets: there are too many of them.'
+  const many = 'Too many files changed, so codemachine could not search all of them for secrets.'
   expect((await search(0, { limits: { ...SEARCH_LIMITS, files: 5 } })).problem).toBe(many)
   expect((await search(0, { limits: { ...SEARCH_LIMITS, bytes: 500 } })).problem).toBe(many)
   let now = 0
   expect((await search(0, { now: () => (now += 5_000) })).problem).toBe(many)
   expect((await search(0, { signal: AbortSignal.abort() })).problem).toBe(
-    'The search for secrets in files was broken off.',
+    'The search for secrets in files was interrupted.',
   )
   expect(await search(0, { secrets: [{ name: 'SHORT', value: 'xxxxxxx' }] })).toEqual({ files: [], problem: null })
 })

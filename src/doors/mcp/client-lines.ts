@@ -96,7 +96,7 @@ export class ClientLines implements Transport {
       message = parseJSONRPCMessage(JSON.parse(line))
     } catch (error) {
       const code = error instanceof SyntaxError ? ProtocolErrorCode.ParseError : ProtocolErrorCode.InvalidRequest
-      this.#refuse(code, 'This line is no message of JSON-RPC 2.0.', error)
+      this.#refuse(code, 'This line is not a JSON-RPC 2.0 message.', error)
       return
     }
     if (isJSONRPCRequest(message)) this.#open.add(message.id)

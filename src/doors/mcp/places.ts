@@ -143,7 +143,7 @@ export class NamedPlaces {
     const [only, ...others] = this.#named
     if (wanted === undefined) {
       if (only !== undefined && others.length === 0) return only
-      throw new UserError('CM0809', 'Say which directory: more than one is named for this server.', {
+      throw new UserError('CM0809', 'Say which directory: this server has more than one.', {
         hint: this.#listed(),
       })
     }
@@ -163,9 +163,9 @@ export class NamedPlaces {
       if (isWithin(named, real) || (await isWorktreeOf(named, real))) return
     throw new UserError(
       'CM0809',
-      `${oneLine(shown, MOST_SHOWN)} is not named for this server, so nothing is done there.`,
+      `${oneLine(shown, MOST_SHOWN)} is not one of this server's directories, so it does nothing there.`,
       {
-        hint: `${this.#listed()} A person adds others with codemachine mcp --dir, or mcp.dirs in their settings.`,
+        hint: `${this.#listed()} A person can add it with codemachine mcp --dir, or with mcp.dirs in their settings.`,
       },
     )
   }

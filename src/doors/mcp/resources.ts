@@ -71,7 +71,7 @@ export async function readResource({ world, places }: Pick<Desk, 'world' | 'plac
   if (next === null) return { contents: [whole] }
   const more = `${SCHEME}/${key}/${id}/${kind}?from=${next}`
   return {
-    contents: [whole, { uri: more, mimeType: 'text/plain', text: `This is not all of it; what follows: ${more}` }],
+    contents: [whole, { uri: more, mimeType: 'text/plain', text: `This is a part. The next part: ${more}` }],
   }
 }
 
@@ -86,7 +86,7 @@ async function textOf(
   if (kind === 'report') return partFrom(redactor.text(await reportText(found, { world })), from)
   const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
   if (typeof read === 'object' && 'text' in read) return partFrom(redactedLines(read.text, redactor), from)
-  throw new UserError('CM0702', `Session ${id} has no certificate: it is not done.`)
+  throw new UserError('CM0702', `Session ${id} has no certificate, because it did not end as done.`)
 }
 
 function partFrom(text: string, from: number): { text: string; next: number | null } {
@@ -135,6 +135,6 @@ function addressOf(uri: string): { key: string; id: string; kind: Kind; from: nu
 function unknown(uri: string): UserError {
   return new UserError(
     'CM0810',
-    `There is no resource ${clipEnd(uri, 300)}; resources/list names those of the newest sessions.`,
+    `There is no resource ${clipEnd(uri, 300)}; resources/list lists those of the newest sessions.`,
   )
 }

@@ -34,7 +34,7 @@ interface McpOptions {
 }
 
 const INSTRUCTIONS =
-  'codemachine works on a goal for hours, round after round, and proves what it has done. Begin with start_session, which answers at once; follow it with wait_for; report and verify say what came of it. It works in the named directories alone.'
+  'codemachine works on a goal for hours, round after round, and proves the result. Begin with start_session, which answers at once. Follow the session with wait_for. Then read report, or run verify. The server works only in the directories that it was given.'
 
 /** How long what was asked is answered once stdin has ended, ms; what takes longer is broken off. */
 const ANSWERS_MS = 5_000
@@ -158,7 +158,7 @@ async function callTool(
     return { content: [textContent(structuredContent)], structuredContent }
   } catch (error) {
     if (error instanceof Interrupted)
-      return failure({ problem: 'The server ends, so this was broken off.', hint: null })
+      return failure({ problem: 'The server is shutting down, so this call was cancelled.', hint: null })
     if (!(error instanceof UserError)) throw error
     return failure(shown({ problem: error.message, code: error.code, hint: error.hint }))
   }

@@ -106,7 +106,7 @@ export const directory = v.optional(
     v.minLength(1),
     v.maxLength(4000),
     v.description(
-      'a directory that is named for this server, one below it, or a worktree of it, absolute; may be left out where only one is named',
+      'the absolute path of a directory of this server, of a folder below it, or of a worktree of it; may be left out if there is only one',
     ),
   ),
 )
@@ -142,7 +142,7 @@ export const terms = {
     v.pipe(
       v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(4000))),
       v.maxLength(MOST_GATES),
-      v.description('a list of commands that have to pass before done is believed, such as ["npm test"]'),
+      v.description('a list of commands that must pass before codemachine accepts done, such as ["npm test"]'),
     ),
   ),
   limits: v.optional(
@@ -160,10 +160,10 @@ export const terms = {
           ),
         ),
       }),
-      v.description('an object with rounds, time, tokens or cost: what it may take in all'),
+      v.description('an object with rounds, time, tokens or cost: the limits of the session'),
     ),
   ),
-  follows: v.optional(aName('the id of a session that it goes on from')),
+  follows: v.optional(aName('the id of an earlier session that it continues from')),
 }
 
 /** Limits as they are handed on. */
@@ -250,15 +250,12 @@ const MOST_TEXT = 24_000
 /** A part of a text that may be longer. */
 export const textPart = {
   text: v.pipe(v.string(), v.description(`at most ${MOST_TEXT} characters of it`)),
-  length: v.pipe(v.number(), v.description('how many characters it has in all')),
-  next: v.pipe(
-    v.nullable(v.number()),
-    v.description('the offset of what comes after this part; null: this is the end of it'),
-  ),
+  length: v.pipe(v.number(), v.description('how many characters it has in total')),
+  next: v.pipe(v.nullable(v.number()), v.description('the offset of the next part; null: this is the last one')),
 }
 
 export const offset = v.optional(
-  aCount('a whole number from 0 on: the character to begin with, as `next` of the part before', 0),
+  aCount('a whole number from 0 on: the first character, such as `next` of the part before', 0),
 )
 
 /** The part of a text that begins at an offset; both are of the text without secrets. */

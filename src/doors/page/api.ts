@@ -127,7 +127,7 @@ function deviceRoutes({
     const opened = await access.openLink(token, called, shownBy(c, key))
     if (opened !== null) return c.json({ key: opened.key, device: opened.device })
     const problem = 'This link was used already, or is older than an hour.'
-    return c.json({ problem, code: 'CM0805', hint: 'codemachine web link makes a new one.' }, 403)
+    return c.json({ problem, code: 'CM0805', hint: 'For a new link, type: codemachine web link' }, 403)
   })
   routes.post('/challenge', async c => {
     await bodyOf(c, nothing)

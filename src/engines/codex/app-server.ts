@@ -314,7 +314,9 @@ export class AppServers {
     this.#running.add(server)
     void server.exit.then(({ reason }) => {
       if (reason === 'not-ended')
-        log(`codex (${server.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; it is left behind.`)
+        log(
+          `codex (${server.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; codemachine gives up on it.`,
+        )
       this.#running.delete(server)
       this.#unswept.set(mark, server.pid)
       this.#sweepSoon()
@@ -399,7 +401,8 @@ export class AppServers {
     for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
     const named = left.slice(0, MOST_NAMED).map(({ pid, command }) => `${command} (${pid})`)
     const more = left.length > named.length ? ` and ${left.length - named.length} more` : ''
-    if (left.length > 0) onWarning(`A ${work} left this running, and it cannot be ended: ${named.join(', ')}${more}.`)
+    if (left.length > 0)
+      onWarning(`A ${work} left processes running that codemachine cannot end: ${named.join(', ')}${more}.`)
   }
 }
 
@@ -421,7 +424,7 @@ export function describeExit(exit: AppServerExit): string {
     case 'killed':
       return `codex was killed (${exit.signal}). ${words}`.trim()
     case 'not-ended':
-      return `codex did not end, though it was killed. ${words}`.trim()
+      return `codex did not end although it was killed. ${words}`.trim()
     case 'exited':
       return `codex ended with exit code ${exit.code}. ${words}`.trim()
   }

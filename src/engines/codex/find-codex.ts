@@ -116,7 +116,7 @@ async function locate(search: CodexSearch): Promise<Located> {
 }
 
 function passedOverInWords(files: readonly string[]): string {
-  return `This does not count, as an agent can write there: ${files.join(', ')}.`
+  return `codemachine does not use a codex that an agent can write: ${files.join(', ')}.`
 }
 
 /** Whether an agent can have written it in a round, and not only somebody who may write in the temporary directory. */
@@ -137,14 +137,14 @@ async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: Cod
   if (/[\\/]/.test(name)) {
     const path = resolve(search.directory ?? '', name)
     if (await isFile(path)) return path
-    throw new UserError('CM0304', `${NAMED_BY[source]} ${path}, and there is no such file; ${mend}`)
+    throw new UserError('CM0304', `${NAMED_BY[source]} ${path}, but there is no such file; ${mend}`)
   }
   const { file, passedOver } = await fileOnPath(name, search)
   if (file !== null) return file
   const hint = passedOver.length === 0 ? {} : { hint: passedOverInWords(passedOver) }
   throw new UserError(
     'CM0304',
-    `${NAMED_BY[source]} ${name}, and there is none on PATH; name its path, or ${mend}`,
+    `${NAMED_BY[source]} ${name}, but there is none on PATH; name its path, or ${mend}`,
     hint,
   )
 }
@@ -200,7 +200,7 @@ async function versionOf(path: string, namedBy: string, search: CodexSearch): Pr
   if (isOlderCodex(version, OLDEST_CODEX)) {
     throw new UserError(
       'CM0303',
-      `${namedBy} ${path}, which is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer.`,
+      `${namedBy} ${path}, which is codex ${version}, but codemachine needs ${OLDEST_CODEX} or newer.`,
       { hint: 'Update it with `npm install --global @openai/codex@latest`, or name another one with --codex-bin.' },
     )
   }
@@ -258,7 +258,7 @@ async function askedVersion(
   const fault = (what: string, hint: string) => new UserError('CM0304', `${namedBy} ${path}, which ${what}.`, { hint })
   if (result.failure === 'timeout') throw fault(`did not answer \`--version\` within ${VERSION_MS / 1000} s`, INSTALL)
   if (result.failure === 'EACCES')
-    throw fault('is not executable', 'Make it so with `chmod +x`, or name another codex with --codex-bin.')
+    throw fault('is not executable', 'Make it executable with `chmod +x`, or name another codex with --codex-bin.')
   const version = parseVersionOutput(result.stdout)
   if (version === null) throw fault(`is not codex: \`--version\` ${answerOf(result)}`, INSTALL)
   return version
@@ -395,7 +395,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
   if (!(await isFolder(own))) {
     throw new UserError(
       'CM0302',
-      `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
+      `The setting codex_home is "codemachine", but ${own} does not exist; log in, or set it to "auto".`,
       { hint: 'Log in: codemachine login', exitCode: 4 },
     )
   }
@@ -408,5 +408,5 @@ async function personsHome({ env, home, directory }: CodexHomeChoice): Promise<C
   if (!named) return { path: join(home, '.codex'), owner: 'person', env: rest }
   const path = resolve(directory ?? '', named)
   if (await isFolder(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }
-  throw new UserError('CM0305', `CODEX_HOME is ${path}, which is not a directory; make it, or unset CODEX_HOME.`)
+  throw new UserError('CM0305', `CODEX_HOME is ${path}, which is not a directory; create it, or unset CODEX_HOME.`)
 }

@@ -78,7 +78,10 @@ export function withOfferedModels<T extends { model: string | null }>(
   const models = [...new Set(wanted)].join(', ')
   const instead = usual === null ? "codex's default" : `codex's default, ${usual}`
   if (!('has' in names))
-    return { agents: fitted, remark: `${withoutPeriod(names.unknown)}; the agents use ${instead}, and not ${models}.` }
+    return {
+      agents: fitted,
+      remark: `${withoutPeriod(names.unknown)}; the agents use ${instead} instead of ${models}.`,
+    }
   return { agents: fitted, remark: `Codex does not offer ${models}, so the agents that want it use ${instead}.` }
 }
 

@@ -85,11 +85,11 @@ const EARLIER_BLOCK =
 function remarksOn(byHand: readonly string[], path: string): string[] {
   if (byHand.length === 0) return []
   const tables = byHand.map(name => `[profiles.${name}]`).join(', ')
-  return [`${path} has ${tables}, which counts for that agent in the place of what config/*.agents.js says.`]
+  return [`${path} has ${tables}, so that agent uses it instead of config/*.agents.js.`]
 }
 
 function remarkOnFile(path: string): string {
-  return `${path} has a model or an effort of your own, which count for that agent in the place of what config/*.agents.js says.`
+  return `${path} has a model or an effort of your own, so that agent uses these instead of config/*.agents.js.`
 }
 
 function profilePath(codexHome: string, name: string): string {

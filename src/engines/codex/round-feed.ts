@@ -110,7 +110,7 @@ export class RoundFeed {
   #logUnknown(method: string): void {
     if (this.#seenUnknown.has(method)) return
     this.#seenUnknown.add(method)
-    this.#log(`codex sends ${method}, which this version of codemachine does not know; it is passed over.`)
+    this.#log(`codex sends ${method}, which this version of codemachine does not know and ignores.`)
   }
 }
 

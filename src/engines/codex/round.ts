@@ -142,7 +142,7 @@ export class CodexRound implements PreparedRound {
       const deadlineMs = Math.min(LIMITS_MS, this.#options.requestMs)
       return parseUsageLimits(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
     } catch (error) {
-      this.#options.log(`codex does not say how much of the account is used: ${messageOf(error)}`)
+      this.#options.log(`codex does not say how much of the account's limit is used: ${messageOf(error)}`)
       return null
     }
   }
@@ -171,7 +171,7 @@ export class CodexRound implements PreparedRound {
       await this.#rpc.request('turn/steer', params, Math.min(STEER_MS, this.#options.requestMs))
       return true
     } catch (error) {
-      this.#options.log(`codex did not take the text: ${messageOf(error)}`)
+      this.#options.log(`codex did not accept the text: ${messageOf(error)}`)
       return false
     }
   }
@@ -272,7 +272,7 @@ export class CodexRound implements PreparedRound {
     if (!(await this.#networkWaits.lastsTooLong(this.#ending.signal)) || this.#turn !== turn) return
     const server = provider === null ? 'its server' : `the provider ${provider.name} at ${provider.baseUrl}`
     const why = said === null ? '' : ` (${said})`
-    const message = `The network is away: codex does not reach ${server}${why}.`
+    const message = `No network: codex cannot reach ${server}${why}.`
     await this.#giveUp(turn, { class: 'network', message }, endMs)
   }
 
@@ -346,7 +346,7 @@ export class CodexRound implements PreparedRound {
   /** Goes on, and records it, as if codex had told it. */
   #takeLostEnd({ missing, wasToldToStart, ...turn }: LostEnd): void {
     const [threadId, turnId] = [this.#threadId, turn.id]
-    this.#options.log(`codex did not tell the end of its turn (${turn.status}); it was read back from the thread.`)
+    this.#options.log(`codex did not report the end of its turn (${turn.status}); it was read back from the thread.`)
     const untold = [
       ...(wasToldToStart ? [] : [{ method: 'turn/started', params: { threadId, turn: { ...turn, items: [] } } }]),
       ...missing.map(item => ({ method: 'item/completed', params: { item, threadId, turnId } })),

@@ -119,7 +119,7 @@ const NO_PROVIDER: RoundOutcome = {
 }
 
 function unusableArgument(name: string): RoundOutcome {
-  return { class: 'config', message: `The argument "${name}" cannot be handed to codex exec; take it out.` }
+  return { class: 'config', message: `The argument "${name}" cannot be passed to codex exec; remove it.` }
 }
 
 interface ExecRoundOptions extends EngineSetup {
@@ -324,7 +324,7 @@ class ExecRound implements PreparedRound {
 
 function withoutTools(tools: readonly { name: string }[]): string {
   const names = tools.map(({ name }) => name).join(', ')
-  return `The engine exec can offer no tools of codemachine, so the agent works without ${names}; the engine codex has them.`
+  return `The engine exec cannot offer codemachine's tools, so the agent works without ${names}; the engine codex has them.`
 }
 
 /** Codex reads the schema of the last message from a file. */

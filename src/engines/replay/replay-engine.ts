@@ -185,8 +185,8 @@ interface PassedOver {
 
 function passedOverWords(path: string, { broken, unknown }: PassedOver): string | null {
   const parts = [
-    ...(broken === 0 ? [] : [`${broken} torn or no message of codex`]),
-    ...(unknown === 0 ? [] : [`${unknown} of a kind that is not known`]),
+    ...(broken === 0 ? [] : [`${broken} torn, or not from codex`]),
+    ...(unknown === 0 ? [] : [`${unknown} of an unknown kind`]),
   ]
   const count = broken + unknown
   if (count === 0) return null

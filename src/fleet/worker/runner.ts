@@ -32,10 +32,13 @@ export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
   const given: Given = { args: [], env: {}, refused: [] }
   if (job.sandbox !== undefined) {
     if (SANDBOX_MODES.indexOf(job.sandbox) <= SANDBOX_MODES.indexOf(sandbox)) given.args.push('--sandbox', job.sandbox)
-    else given.refused.push(`It asks for the sandbox ${job.sandbox}, and gets ${sandbox}: this worker gives no more.`)
+    else
+      given.refused.push(
+        `It asks for the sandbox ${job.sandbox}, but gets ${sandbox}, the most that this worker allows.`,
+      )
   }
   if (job.network === true && !network)
-    given.refused.push('It asks for the network, and does not get it: this worker gives none.')
+    given.refused.push('It asks for the network, but this worker does not allow it.')
   else if (job.network === true) given.args.push('--network')
   // What is left out is as the person has it, who may have allowed it.
   else if (job.network === false) given.env.CODEMACHINE_NETWORK = 'false'

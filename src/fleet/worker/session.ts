@@ -236,13 +236,13 @@ class SessionHere implements RunningHere {
     if (epoch === 1) {
       const refs = [this.#ref, `refs/heads/${branchOf(id)}`]
       if ((await clones.remoteRefs(this.#remote, refs, signal)).size === 0) return null
-      throw new Hopeless(`${this.#remote} has a session ${id} already, of another fleet: submit this one again.`)
+      throw new Hopeless(`${this.#remote} already has a session ${id} of another fleet; submit this one again.`)
     }
     for (let tries = 0; ; tries += 1) {
       const tip = await clones.remoteRef(this.#remote, this.#ref, signal)
       this.#tip = tip
       if (tip === null && events > 0)
-        throw new Hopeless(`${this.#ref} is gone from ${this.#remote}, so ${id} cannot be resumed.`)
+        throw new Hopeless(`${this.#ref} is missing in ${this.#remote}, so ${id} cannot be resumed.`)
       if (tip !== null) await clones.fetchRef(this.#remote, this.#ref, mirror, signal)
       const carried = tip === null ? null : await newestCarried(clones.setting(mirror), tip, events)
       const marker = await clones.marker(mirror, { from: carried, tip, session: id, epoch }, signal)
@@ -255,7 +255,7 @@ class SessionHere implements RunningHere {
         this.#tip = marker
         return carried === null ? null : { ...carried, commit: marker }
       }
-      if (tries >= 5) throw new RemoteError(`${this.#ref} of ${this.#remote} changes all the time.`, true)
+      if (tries >= 5) throw new RemoteError(`${this.#ref} of ${this.#remote} keeps changing.`, true)
     }
   }
 
@@ -297,7 +297,7 @@ class SessionHere implements RunningHere {
       carry: standing => this.#carry(records, standing),
       isFinal: error => error instanceof Superseded,
       onEvent: event => this.#hear(event),
-      onProblem: error => say(`${taken.id}: ${messageOf(error)} It is sent later.`),
+      onProblem: error => say(`${taken.id}: ${messageOf(error)} The events are sent later.`),
     })
     this.#sender = sender
     const sending = sender.run(over.signal, this.#gone.signal)
@@ -336,8 +336,8 @@ class SessionHere implements RunningHere {
       // What ended by itself says so in its journal. 1: a bug of ours; null: it was killed.
       if (this.#leaving !== null || !hasFailed) return
       falls += 1
-      if (falls >= MOST_FALLS) throw new Error(`Its runner fell ${MOST_FALLS} times: ${said || 'it was killed'}`)
-      say(`${id}: its runner fell; it goes on.`)
+      if (falls >= MOST_FALLS) throw new Error(`Its process crashed ${MOST_FALLS} times: ${said || 'it was killed'}`)
+      say(`${id}: its process crashed; it starts again.`)
     }
   }
 
@@ -379,7 +379,7 @@ class SessionHere implements RunningHere {
     // The push may have arrived although its answer did not.
     if ((await clones.remoteRef(this.#remote, ref, signal)) === commit) return
     if ((await clones.remoteRef(this.#remote, this.#ref, signal)) !== tip) throw new Superseded(this.taken.id)
-    throw new RemoteError(`${ref} cannot be pushed to ${this.#remote}: something there has a name like it.`, true)
+    throw new RemoteError(`${ref} cannot be pushed to ${this.#remote}: another branch there blocks this name.`, true)
   }
 
   /** What comes of it: given back, or ended with its branch and report. */
@@ -402,7 +402,7 @@ class SessionHere implements RunningHere {
       const isOwn = job !== null && asksForIt(job, outcome)
       return hindrance === null || isOwn ? NOTHING : { problem: hindrance, isOf: 'worker' }
     }
-    if (outcome === null) throw new Error('its runner ended, and it did not')
+    if (outcome === null) throw new Error('its process ended, but the session did not')
     const branch = await this.#persist(() => this.#publish(records), PUBLISH_MS)
     const certificate = await boundedText(join(records.sessionFolder(id), 'done.json'))
     const end: FleetEnd = {

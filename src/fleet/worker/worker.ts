@@ -173,7 +173,7 @@ class Worker {
     try {
       await this.#hear(await this.#pulse())
       if (this.#isAway) {
-        options.say(`The database at ${database.place} is there again.`)
+        options.say(`The database at ${database.place} answers again.`)
         this.#beatAt = 0
         // The others are to be heard before they are taken for lost.
         this.#superviseAt = clock.monotonic() + terms.leaseSeconds * 500
@@ -191,7 +191,7 @@ class Worker {
       return await this.#fill()
     } catch (error) {
       if (!(error instanceof DatabaseAway)) throw error
-      if (!this.#isAway) options.say(`${error.message} What runs goes on; nothing new is begun.`)
+      if (!this.#isAway) options.say(`${error.message} Running sessions continue; no new ones start.`)
       this.#isAway = true
       return false
     }
@@ -223,7 +223,7 @@ class Worker {
         exitCode: 6,
       })
     if (drains && !this.#drains) {
-      options.say('Drained: what runs is given back at the end of its round, and nothing more is taken.')
+      options.say('Drained: running sessions go back to the queue after their round, and no new ones start.')
       for (const each of this.#running.values()) each.leave('drained')
     }
     this.#drains ||= drains
@@ -329,7 +329,9 @@ class Worker {
     const isEnough = times + 1 >= MOST_PROBLEMS
     const until = isEnough ? this.#world.clock.monotonic() + PAUSE_MS : 0
     if (isEnough)
-      this.#parts.options.say(`Nothing of ${repo} is taken for ${Math.ceil(PAUSE_MS / 60_000)} min: ${problem}`)
+      this.#parts.options.say(
+        `This worker takes no sessions of ${repo} for ${Math.ceil(PAUSE_MS / 60_000)} min: ${problem}`,
+      )
     this.#refusing.set(group, { times: isEnough ? 0 : times + 1, until })
   }
 
@@ -338,7 +340,8 @@ class Worker {
     const { options } = this.#parts
     const until = this.#world.clock.monotonic() + ms
     if (this.#paused !== null && this.#paused.until >= until) return
-    if (this.#paused?.why !== why) options.say(`Nothing is taken for ${Math.ceil(ms / 60_000)} min: ${why}`)
+    if (this.#paused?.why !== why)
+      options.say(`This worker takes no sessions for ${Math.ceil(ms / 60_000)} min: ${why}`)
     this.#paused = { until, why }
     this.#beatAt = 0
   }
@@ -350,7 +353,7 @@ class Worker {
     this.#paused = null
     this.#login = { ...this.#login, pausedUntil: null }
     this.#beatAt = 0
-    this.#parts.options.say('Sessions are taken again.')
+    this.#parts.options.say('This worker takes sessions again.')
     return false
   }
 

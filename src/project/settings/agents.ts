@@ -22,8 +22,8 @@ export function agentTables({ layer, name: file, folder, value, placeOf, passedO
     if (layer === 'person') throw new UserError('CM0205', problem)
     sentences.push(problem)
   }
-  const remarks = sentences.slice(0, MOST_REMARKS).map(sentence => `${sentence} It is passed over.`)
-  if (sentences.length > MOST_REMARKS) remarks.push(`${file} has more such mistakes, which are not told.`)
+  const remarks = sentences.slice(0, MOST_REMARKS).map(sentence => `${sentence} codemachine ignores it.`)
+  if (sentences.length > MOST_REMARKS) remarks.push(`${file} has more such mistakes.`)
   return { tables: tables.slice(0, MOST_AGENTS), remarks }
 }
 

@@ -73,7 +73,7 @@ const MAX_GATES = 50
 function networkRefusal(entries: readonly GateEntry[]): string | null {
   const excess = entries.find(({ gate }) => gate.network === true)
   if (excess === undefined) return null
-  return `${excess.networkAt}: gates.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
+  return `${excess.networkAt}: gates.network is true, but the rounds have no network. A gate never has more rights than they. Allow it for both with --network, or remove it.`
 }
 
 /** A project's file cannot make a session wait longer for a gate than for a command of an agent. */

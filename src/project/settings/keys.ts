@@ -48,30 +48,30 @@ export const KEY_ACTIONS = [
     when: 'text',
   }),
   action('field', 'answer', ['tab'], 'Answer what is asked', {
-    does: 'moves into what is asked above the field; there a digit or Enter answers, Esc leaves',
+    does: 'moves into the question above the field; there a digit or Enter answers, Esc leaves',
     when: 'empty',
   }),
   action('field', 'interrupt', ['escape'], 'Interrupt, or close', {
-    does: 'closes what is open; else interrupts the turn and asks how it goes on',
+    does: 'closes what is open; else interrupts the turn and asks how to continue',
     isFixed: true,
   }),
   action('field', 'plan', ['ctrl+c'], 'Clear, else change the plan', {
-    does: 'with text in the field clears it (↑ brings it back); without asks what is to be different in the plan; again leaves',
+    does: 'with text: clears the field (↑ restores it); without text: asks how to change the plan; a second time: leaves',
     isFixed: true,
   }),
   action('field', 'leave', ['ctrl+d'], 'Leave', {
-    does: 'leaves; `codemachine resume` goes on',
+    does: 'leaves; `codemachine resume` continues',
     when: 'empty',
     isFixed: true,
   }),
   action('field', 'palette', ['ctrl+x'], 'Everything possible now', {
-    does: 'everything that is possible now, with its key; type to find it',
+    does: 'all commands that are possible now, with their keys; type to search',
   }),
   action('field', 'help', ['?'], 'Keys', { does: 'these keys', when: 'empty' }),
   action('field', 'log', ['ctrl+e'], 'Log', { does: 'the whole log of the session', when: 'empty' }),
   action('field', 'output', ['ctrl+o'], 'Output of the last command', { does: 'the whole output of the last command' }),
   action('field', 'tasks', ['ctrl+t'], 'Tasks', { does: 'shows the tasks, or hides them' }),
-  action('field', 'agents', ['alt+a'], 'Agents at work', { does: 'the agents at work, and into one of them' }),
+  action('field', 'agents', ['alt+a'], 'Agents at work', { does: 'shows the agents at work; Enter opens one' }),
   action('field', 'diff', ['alt+g'], 'Changes', { does: 'what changed since the start of the session, file by file' }),
   action('field', 'copy', ['alt+c'], 'Copy the last answer', {
     does: 'copies the last words of the agent to the clipboard',
@@ -80,15 +80,15 @@ export const KEY_ACTIONS = [
     does: 'takes the last queued prompt back into the field',
   }),
   action('field', 'editor', ['ctrl+g'], 'Write in the editor', { does: 'opens the text in `$VISUAL` or `$EDITOR`' }),
-  action('field', 'search', ['ctrl+r'], 'Search the prompts', { does: 'searches the prompts sent before' }),
-  action('field', 'redraw', ['ctrl+l'], 'Draw anew', { does: 'draws the rows anew' }),
+  action('field', 'search', ['ctrl+r'], 'Search the prompts', { does: 'searches earlier prompts' }),
+  action('field', 'redraw', ['ctrl+l'], 'Draw anew', { does: 'draws the screen again' }),
   action('field', 'suspend', ['ctrl+z'], 'Suspend', {
-    does: 'suspends codemachine; `fg` comes back, and the agent works on meanwhile',
+    does: 'suspends codemachine; `fg` returns; the agent keeps working',
   }),
   edit('new_line', ['shift+return', 'alt+return', 'ctrl+return', 'ctrl+j'], 'a new line; so does `\\` before Enter'),
-  edit('history', ['up', 'down', 'ctrl+p', 'ctrl+n'], 'a row up or down; beyond the text the prompts sent before'),
-  edit('characters', ['left', 'right', 'ctrl+b', 'ctrl+f'], 'a character back or on'),
-  edit('words', ['alt+b', 'alt+f', 'ctrl+left', 'ctrl+right', 'alt+left', 'alt+right'], 'a word back or on'),
+  edit('history', ['up', 'down', 'ctrl+p', 'ctrl+n'], 'a row up or down; beyond the text: earlier prompts'),
+  edit('characters', ['left', 'right', 'ctrl+b', 'ctrl+f'], 'a character back or forward'),
+  edit('words', ['alt+b', 'alt+f', 'ctrl+left', 'ctrl+right', 'alt+left', 'alt+right'], 'a word back or forward'),
   edit('line_start', ['ctrl+a', 'home'], 'the start of the line'),
   edit('line_end', ['ctrl+e', 'end'], 'the end of the line', 'text'),
   edit('erase', ['backspace', 'ctrl+h', 'delete', 'ctrl+d'], 'erases a character', 'text'),
@@ -98,7 +98,7 @@ export const KEY_ACTIONS = [
     ['ctrl+w', 'alt+backspace', 'ctrl+backspace', 'alt+d', 'alt+delete', 'ctrl+delete'],
     'deletes a word',
   ),
-  edit('yank', ['ctrl+y', 'alt+y'], 'brings back what was deleted; what was deleted before'),
+  edit('yank', ['ctrl+y', 'alt+y'], 'inserts the last deleted text; the one before it'),
   edit('undo', ['ctrl+_', 'ctrl+-', 'ctrl+/'], 'undo'),
   action('view', 'close', ['q', 'escape', 'ctrl+c'], 'Back', { does: 'goes back' }),
   action('view', 'up', ['up', 'ctrl+p'], 'Up', { does: 'a row up', vim: ['k'] }),
@@ -108,36 +108,36 @@ export const KEY_ACTIONS = [
   action('view', 'half_up', ['ctrl+u'], 'Half a page up', { does: 'half a page up' }),
   action('view', 'half_down', ['ctrl+d'], 'Half a page down', { does: 'half a page down' }),
   action('view', 'start', ['home', 'g', '<'], 'Start', { does: 'the start' }),
-  action('view', 'end', ['end', 'G', '>'], 'End', { does: 'the end; a log that grows is followed there' }),
-  action('view', 'find', ['/'], 'Find', { does: 'searches; in a list shows only what has the text' }),
+  action('view', 'end', ['end', 'G', '>'], 'End', { does: 'the end; there the view follows a growing log' }),
+  action('view', 'find', ['/'], 'Find', { does: 'searches; in a list: shows only rows with the text' }),
   action('view', 'diff_here', ['d'], 'Changes', {
-    does: 'what changed: in the round, the session or the file that is shown',
+    does: 'shows the changes of the selected round, session or file',
   }),
-  action('view', 'copy_here', ['y'], 'Copy', { does: 'copies the line, the id or the name that is shown' }),
+  action('view', 'copy_here', ['y'], 'Copy', { does: 'copies the selected line, id or name' }),
   action('view', 'keys_here', ['h', '?'], 'Keys', { does: 'these keys' }),
   action('pager', 'line_up', ['k'], 'Up', { does: 'a row up', vim: ['ctrl+y'] }),
   action('pager', 'line_down', ['j', 'return'], 'Down', { does: 'a row down', vim: ['ctrl+e'] }),
-  action('pager', 'close_log', ['ctrl+e', 'ctrl+o'], 'Back', { does: 'goes back, as it was opened' }),
+  action('pager', 'close_log', ['ctrl+e', 'ctrl+o'], 'Back', { does: 'goes back' }),
   action('pager', 'find_back', [], 'Find backwards', { does: 'searches backwards; has no key unless you give it one' }),
   action('pager', 'next_hit', ['n'], 'Next', { does: 'the next hit' }),
   action('pager', 'previous_hit', ['N'], 'Previous', { does: 'the hit before' }),
   action('list', 'row_up', ['k'], 'Up', { does: 'a row up' }),
   action('list', 'row_down', ['j'], 'Down', { does: 'a row down' }),
-  action('list', 'open', ['return', 'right'], 'Open', { does: 'opens what is chosen', vim: ['l'] }),
+  action('list', 'open', ['return', 'right'], 'Open', { does: 'opens the selected row', vim: ['l'] }),
   action('list', 'back', ['left'], 'Back', { does: 'goes back' }),
   action('list', 'all', ['a'], 'All or fewer', { does: 'shows all, or only those of this directory' }),
-  action('list', 'tell_here', ['t'], 'Tell it', { does: 'tells the agent that is chosen something' }),
-  action('list', 'stop_here', ['s'], 'Stop it', { does: 'stops the agent that is chosen, once you have said so' }),
+  action('list', 'tell_here', ['t'], 'Tell it', { does: 'sends a text to the selected agent' }),
+  action('list', 'stop_here', ['s'], 'Stop it', { does: 'stops the selected agent, after you confirm' }),
   action('review', 'next_file', ['right', 'tab'], 'Next file', { does: 'the next file', vim: ['}'] }),
   action('review', 'previous_file', ['left', 'shift+tab'], 'File before', { does: 'the file before', vim: ['{'] }),
   action('review', 'next_hunk', ['n'], 'Next change', { does: 'the next change', vim: [']'] }),
   action('review', 'previous_hunk', ['p'], 'Change before', { does: 'the change before', vim: ['['] }),
   action('review', 'side_by_side', ['v'], 'Side by side', { does: 'side by side, or one below the other' }),
   action('review', 'edit_file', ['e'], 'Open in the editor', { does: 'opens the file in `$VISUAL` or `$EDITOR`' }),
-  action('review', 'put_back', ['x'], 'Put this file back', {
-    does: 'puts the file back as it was, once you have said so',
+  action('review', 'put_back', ['x'], 'Restore this file', {
+    does: 'restores the file, after you confirm',
   }),
-  action('review', 'undo_put_back', ['u'], 'Undo', { does: 'undoes the last file that was put back' }),
+  action('review', 'undo_put_back', ['u'], 'Undo', { does: 'undoes the last restore' }),
   action('question', 'yes', ['y'], 'Yes', { does: 'answers yes', isFixed: true }),
   action('question', 'no', ['n'], 'No', { does: 'answers no', isFixed: true }),
 ] as const satisfies readonly KeyAction[]
@@ -309,7 +309,7 @@ function chordWritten(text: string, subject: string): string {
   if (sent !== undefined)
     throw new UserError(
       'CM0204',
-      `${subject} is ${quoted(text)}, which a terminal sends as ${chordLabel(sent)}; use another key.`,
+      `${subject} is ${quoted(text)}, but a terminal sends it as ${chordLabel(sent)}; use another key.`,
     )
   return [...MODIFIERS.filter(each => held.includes(each)), name].join('+')
 }
@@ -366,7 +366,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     if (own.context === 'field' && own.when !== 'empty' && (chord === 'space' || [...chord].length === 1)) {
       throw new UserError(
         'CM0204',
-        `${place}: keys.${id} is "${chord}", which is typed into the field; use a key with ctrl or alt.`,
+        `${place}: keys.${id} is "${chord}", but that key types into the field; use a key with ctrl or alt.`,
       )
     }
     const other = KEY_ACTIONS.find(
@@ -376,7 +376,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     if (other !== undefined) {
       throw new UserError(
         'CM0204',
-        `${place}: keys.${id} is "${chord}", which is the key of "${other.id}", too; use another one for one of the two.`,
+        `${place}: keys.${id} is "${chord}", but that is the key of "${other.id}", too; use another one for one of the two.`,
       )
     }
   }

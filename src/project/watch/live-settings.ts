@@ -131,7 +131,7 @@ export class LiveSettings {
       return await this.#take(state, byPerson)
     } catch (error) {
       if (!(error instanceof UserError)) throw error
-      this.#say(`${error.message} Until that is fixed, the settings that were read last count.`)
+      this.#say(`${error.message} Until you fix it, the session keeps its current settings.`)
       return null
     } finally {
       for (const sentence of this.#toSay) if (!this.#said.has(sentence)) this.#options.onRemark(sentence)

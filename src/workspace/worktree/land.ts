@@ -175,7 +175,7 @@ async function findWorktreeTop(
   if (!worktrees.some(({ directory }) => directory === top)) return null
   throw new UserError(
     'CM0507',
-    `${top} is not on ${branch} any more, so what was done there since would not come along; switch it back to that branch, or merge what it is on by hand.`,
+    `${top} has left ${branch}, so landing would miss the newer work. Switch it back to that branch, or merge its current branch by hand.`,
   )
 }
 

@@ -102,7 +102,7 @@ async function reopenWorktree(
   if (listed.branch !== branch) {
     throw new UserError(
       'CM0507',
-      `${top} is not on ${branch} any more, but on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or take another name.`,
+      `${top} has left its branch ${branch}: it is on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or use another name.`,
     )
   }
   const directory = join(top, inside)

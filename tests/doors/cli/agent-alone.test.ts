@@ -158,7 +158,7 @@ test('with --stream, what codex shows is shown from after the request; nothing i
   )
   expect(stdout.match(/All done/g)).toHaveLength(1)
   expect(stderr).toBe(
-    "Codex does not know which models the provider scripted offers; the agents use codex's default, scripted, and not gpt-5-codex.\n",
+    "Codex does not know which models the provider scripted offers; the agents use codex's default, scripted instead of gpt-5-codex.\n",
   )
   expect(scene.model.requests[0]).toMatchObject({ model: 'scripted', effort: 'high' })
   expect(await readFile(join(scene.place.codexHome, 'config.toml'), 'utf8')).toBe(config)
@@ -271,7 +271,7 @@ test.runIf(isLinux)(
       const { exitCode, stderr } = await callAgent(scene.place, { flags: { yolo: true } })
       expect([exitCode, stderr]).toEqual([
         0,
-        expect.stringMatching(/^A round left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/m),
+        expect.stringMatching(/^A round left processes running that codemachine cannot end: .*sleep 1000 \(\d+\)/m),
       ])
     } finally {
       await endUndying(pidFile)
@@ -292,7 +292,7 @@ test('a network that is away is told at once, though codex would wait for it for
   await scene.model.goAway()
   const { exitCode, stdout, stderr, sessions } = await callAgent(scene.place, {})
   expect([exitCode, stdout]).toEqual([
-    expect.stringMatching(/^4: backend-dev did not get its task done: The network is away: codex does not reach its/),
+    expect.stringMatching(/^4: backend-dev did not get its task done: No network: codex cannot reach its/),
     '',
   ])
   expect(stderr).not.toContain('keeps trying')
@@ -304,7 +304,7 @@ test('with --max-wait a network that is away is waited for so long, and stderr s
   await using scene = await openProject([final('All done.')])
   await scene.model.goAway()
   const gone = await callAgent(scene.place, { flags: { maxWait: '1s' } })
-  expect(gone.exitCode).toMatch(/^4: .*The network is away/)
+  expect(gone.exitCode).toMatch(/^4: .*No network/)
   expect(gone.hint).toMatch(/^It would have to wait until .* \d\d:\d\d, longer than --max-wait allows\.$/)
   expect(gone.stderr).toContain('the network is away; codex keeps trying\n')
   await scene.model.comeBack()

@@ -55,7 +55,7 @@ test('an agent that there is not is refused with the nearest name', async () => 
   await expect(show('backend')).rejects.toThrow('There is no agent "backend"; did you mean "backend-dev"?')
   await expect(show('../backend-dev')).rejects.toThrow('There is no agent "../backend-dev"; ')
   await expect(agentsList(place.context, { cd: join(place.directory, 'none'), json: true })).rejects.toThrow(
-    /none cannot be worked in: there is no such directory\./,
+    /none cannot be used as the work directory: there is no such directory\./,
   )
 })
 

@@ -272,7 +272,7 @@ describe.concurrent('codemachine doctor', () => {
         status: 'problem',
         message: `Codex's sandbox starts no command here: .agents in ${place.directory} is a link, which it cannot protect.`,
         code: 'CM0308',
-        mend: `Remove it, or put what it leads to in its place (${join(place.directory, 'nowhere')}).`,
+        mend: `Remove it, or replace it by its target (${join(place.directory, 'nowhere')}).`,
       },
     ])
   })

@@ -173,7 +173,7 @@ test('which worktree is meant is asked for where there are several, and they are
   git(place, 'checkout', '-q', 'main')
   git(place, '-C', two.top, 'switch', '-q', '-c', 'strayed')
   expect((await land(place, 'two')).stderr).toContain(
-    `${two.top} is not on codemachine/two any more, so what was done `,
+    `${two.top} has left codemachine/two, so landing would miss the newer work. `,
   )
   git(place, '-C', two.top, 'switch', '-q', 'codemachine/two')
   expect((await land(place, '--commit', 'c')).exitCode).toBe(0)

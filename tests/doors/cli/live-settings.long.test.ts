@@ -140,7 +140,7 @@ test('settings that are broken for a while are said once, and what was read last
   ])
   const { exitCode, events } = await scene.run('--json', 'a goal')
   expect([exitCode, roundsOf(events)]).toEqual([3, 4])
-  expect(warned(events, 'Until that is fixed, the settings that were read last count.')).toHaveLength(1)
+  expect(warned(events, 'Until you fix it, the session keeps its current settings.')).toHaveLength(1)
   // Before the round that goes on without them.
   const told = events.findIndex(event => warned([event], 'Until that is fixed').length > 0)
   expect(eventsOf(events.slice(0, told), 'round-started')).toHaveLength(1)

@@ -292,9 +292,9 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   expect(stderr.trimEnd().split('\n')).toEqual(
     [
       expect.stringContaining('codemachine.toml:5: agents.Evil cannot have this name; ') as string,
-      'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, enabled, description. It is passed over.',
-      `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), which counts; give it another name. It is passed over.`,
-      'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, which counts; give it another name. It is passed over.',
+      'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, enabled, description. codemachine ignores it.',
+      `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), and that one is used; give yours another name. codemachine ignores it.`,
+      'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, and that one is used; give yours another name. codemachine ignores it.',
       expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; put a folder/) as string,
       expect.stringContaining('codemachine.toml:11: the agent "empty" has no prompt; ') as string,
     ].map(each => (typeof each === 'string' ? `codemachine: ${each}` : each)),
@@ -306,7 +306,9 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   expect(listed.some(({ name }) => ['Evil', 'secret', 'empty', 'wide'].includes(name))).toBe(false)
   expect((await scene.run('agents', 'show', 'security-expert')).stdout).toMatch(/^# Security expert/)
   const { events } = await scene.run('--json', '--rounds', '1', 'a goal')
-  expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('It is passed over.'))).toHaveLength(6)
+  expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('codemachine ignores it.'))).toHaveLength(
+    6,
+  )
   const problems = await scene.run('agents', 'validate')
   expect(problems.exitCode).toBe(2)
   expect(problems.stderr).toContain(
@@ -335,12 +337,14 @@ test('what an agent writes into the project’s file and folder of agents takes 
   expect([exitCode, stdout.match(/goal-worker|deep|long/g)]).toEqual([0, null])
   const said = stderr.trimEnd().split('\n')
   expect(said).toHaveLength(20 + 1 + 2)
-  expect(said[20]).toBe('codemachine: codemachine.toml has more such mistakes, which are not told.')
+  expect(said[20]).toBe('codemachine: codemachine.toml has more such mistakes.')
   expect(said.slice(21).join('\n')).toMatch(
     /^codemachine: codemachine\.toml:2: agents\.deep\.prompt: .+p\.md cannot be read \(ENAMETOOLONG\); name another file\. It is passed over\.\ncodemachine: codemachine\.toml:4: agents\.long\.prompt: .+ \(ENAMETOOLONG\); .+$/,
   )
   const { events } = await scene.run('--json', '--rounds', '1', 'a goal')
-  expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('It is passed over.'))).toHaveLength(22)
+  expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('codemachine ignores it.'))).toHaveLength(
+    22,
+  )
   expect((await scene.run('agents', 'validate')).stderr).toContain(
     '.codemachine/agents/goal-worker.md: The agent "goal-worker" works on goals; it is given no tasks, and a project has no prompt of its own for it: ',
   )

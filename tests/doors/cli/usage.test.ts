@@ -106,17 +106,17 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a directory that there is not',
       ['-C', 'nowhere', 'x'],
-      /^codemachine: .*\/work\/nowhere cannot be worked in: .*\n$/,
+      /^codemachine: .*\/work\/nowhere cannot be used as the work directory: .*\n$/,
     ],
     [
       'a directory below a file',
       ['-C', 'README.md/x', 'x'],
-      /^codemachine: .*README\.md\/x cannot be worked in: .*\n$/,
+      /^codemachine: .*README\.md\/x cannot be used as the work directory: .*\n$/,
     ],
     [
       'a codex that there is not',
       ['--codex-bin', './no-codex', 'x'],
-      /^codemachine: --codex-bin names .*no-codex, and there is no such file; correct --codex-bin or leave it out\. \(CM0304\)\n$/,
+      /^codemachine: --codex-bin names .*no-codex, but there is no such file; correct --codex-bin or leave it out\. \(CM0304\)\n$/,
     ],
     [
       'CODEMACHINE_ROUNDS in letters',
@@ -127,7 +127,7 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a CODEX_HOME that there is not',
       ['x'],
-      /^codemachine: CODEX_HOME is \/nowhere, which is not a directory; make it, or unset CODEX_HOME\. \(CM0305\)\n$/,
+      /^codemachine: CODEX_HOME is \/nowhere, which is not a directory; create it, or unset CODEX_HOME\. \(CM0305\)\n$/,
       { env: { CODEX_HOME: '/nowhere' } },
     ],
   ])('%s', async (_what, args, said, options = {}) => {
@@ -170,7 +170,7 @@ test('a codex that is too old is refused with the version that is needed', async
   const [exitCode, said] = await refusal(place, ['--codex-bin', old, 'x'])
   expect(exitCode).toBe(2)
   expect(said).toMatch(
-    /^codemachine: --codex-bin names .* is codex 0\.50\.0, and codemachine needs \d+\.\d+\.\d+ or newer\. \(CM0303\)\n {2}Update it with .*\n$/,
+    /^codemachine: --codex-bin names .* is codex 0\.50\.0, but codemachine needs \d+\.\d+\.\d+ or newer\. \(CM0303\)\n {2}Update it with .*\n$/,
   )
 })
 

@@ -174,7 +174,7 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   await symlink(await realpath(place.home), join(top, 'sub'))
   await refused(`${top}/sub is not a folder of that worktree; `, '-C', 'sub')
   git(place, '-C', top, 'switch', '-q', '-c', 'other')
-  await refused(`${top} is not on codemachine/x any more, but on another branch; `)
+  await refused(`${top} has left its branch codemachine/x: it is on another branch; `)
   git(place, '-C', top, 'switch', '-q', 'codemachine/x')
   git(place, 'init', '-q', join(place.root, 'evil'))
   await writeFile(join(top, '.git'), `gitdir: ${place.root}/evil/.git\n`)

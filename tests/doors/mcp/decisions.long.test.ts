@@ -86,7 +86,9 @@ test('a plan is changed over MCP: the session holds with what has changed, or go
   const { session } = (await client.call('start_session', { goal: 'build X', limits: { rounds: 4 } })).value
   await using following = scene.start('logs', '-f', '--json', session)
   await following.event('item-completed', isWords)
-  expect((await client.call('replan', { text: ' ' })).problem).toContain('use a text that says what is to be different')
+  expect((await client.call('replan', { text: ' ' })).problem).toContain(
+    'use a text that says what should be different',
+  )
   const { value: told } = await client.call('replan', { text: 'Write the docs first.' })
   expect(told).toEqual({
     message: expect.stringMatching(/Round 1 is interrupted.*unpause/),

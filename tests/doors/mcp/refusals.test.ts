@@ -71,11 +71,11 @@ test('only the directories that a person has named are used, those below them, a
     '..',
     join(place.root, 'work.worktrees', 'y'),
   ])
-    expect(await refused(directory)).toContain('is not named for this server, so nothing is done there.')
+    expect(await refused(directory)).toContain("is not one of this server's directories, so it does nothing there.")
   expect(await refused('gone')).toBe(`There is no directory ${join(place.directory, 'gone')}.`)
 
   await using two = await openClient(place, { args: ['--dir', other, '--dir', below] })
-  expect((await two.call('status')).problem).toBe('Say which directory: more than one is named for this server.')
+  expect((await two.call('status')).problem).toBe('Say which directory: this server has more than one.')
   expect((await two.call('status', { directory: other })).problem).toBeNull()
   expect((await two.call('status', { directory: place.directory })).problem).toContain('is not named')
   // Of a worktree only the folder that is named of the checkout.

@@ -51,7 +51,7 @@ test("the person's CODEX_HOME is used, wherever codex is started", async () => {
 
 test('a CODEX_HOME that is no directory is named before codex ends over it', async () => {
   await expect(choose('auto', { CODEX_HOME: join(root, 'gone') })).rejects.toThrow(
-    `CODEX_HOME is ${join(root, 'gone')}, which is not a directory; make it, or unset CODEX_HOME.`,
+    `CODEX_HOME is ${join(root, 'gone')}, which is not a directory; create it, or unset CODEX_HOME.`,
   )
 })
 
@@ -72,6 +72,6 @@ test('a directory named auth.json is no login', async () => {
 test('the setting "codemachine" without a login needs a person', async () => {
   await expect(choose('codemachine')).rejects.toMatchObject({
     exitCode: 4,
-    message: `The setting codexHome is "codemachine", and there is no ${join(root, 'cm/codex')}; log in, or set it to "auto".`,
+    message: `The setting codex_home is "codemachine", but ${join(root, 'cm/codex')} does not exist; log in, or set it to "auto".`,
   })
 })

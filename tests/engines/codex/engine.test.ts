@@ -339,7 +339,7 @@ test('a codex that no signal ends is waited for no longer than seconds, and that
     expect(await ended).toEqual({ class: 'worked', message: null })
     await engine.settle()
     await engine.close()
-    expect(logged).toContainEqual(`codex (${pid}) has not ended 5 s after it was killed; it is left behind.`)
+    expect(logged).toContainEqual(`codex (${pid}) has not ended 5 s after it was killed; codemachine gives up on it.`)
     expect(await alive([pid])).toEqual([true])
   } finally {
     process.kill(pid, 'SIGKILL')

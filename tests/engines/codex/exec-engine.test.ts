@@ -215,7 +215,7 @@ test('codex is handed the arguments of a thread; with one that it may not have, 
   const refused = play(prepare({ args: ['--color', 'never', '--add-dir', '/'] }))
   expect(await refused.outcome).toEqual({
     class: 'config',
-    message: 'The argument "--add-dir" cannot be handed to codex exec; take it out.',
+    message: 'The argument "--add-dir" cannot be passed to codex exec; remove it.',
   })
   expect(model.requests).toEqual([])
   const args = ['--color', 'never', '--skip-git-repo-check', '-c', 'model_reasoning_effort="high"']

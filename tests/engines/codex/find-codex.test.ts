@@ -191,7 +191,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     })
 
     test('a file that is not there', async () => {
-      const message = (what: string) => `${what}, and there is no such file; correct`
+      const message = (what: string) => `${what}, but there is no such file; correct`
       expect((await fault({ flag: 'a/codex' })).message).toContain(message(`--codex-bin names ${root}/a/codex`))
       expect((await fault({ env: { CODEX_BIN: '/a' } })).message).toContain(message('CODEX_BIN names /a'))
     })
@@ -217,7 +217,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       await codex('bin/codex', '0.156.9')
       const error = await fault()
       expect(error.message).toBe(
-        `PATH leads to ${root}/bin/codex, which is codex 0.156.9, and codemachine needs 0.157.0 or newer.`,
+        `PATH leads to ${root}/bin/codex, which is codex 0.156.9, but codemachine needs 0.157.0 or newer.`,
       )
       expect(error.hint).toContain('@openai/codex@latest')
     })
@@ -286,7 +286,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       await planted(`${vendor}/bin/codex`)
       const after = await search({ flag })
       expect(after).toMatchObject({ path, version: '0.169.0' })
-      expect(after.remarks.join()).toContain('is not what it was when it was copied')
+      expect(after.remarks.join()).toContain('has changed since codemachine copied it')
       expect(await hasRun()).toBe(false)
     })
 

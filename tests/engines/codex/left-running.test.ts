@@ -56,7 +56,7 @@ test.runIf(isLinux)(
       await rm(directory, { recursive: true })
     }
     expect(warnings).toEqual([
-      expect.stringMatching(/^A round left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/),
+      expect.stringMatching(/^A round left processes running that codemachine cannot end: .*sleep 1000 \(\d+\)/),
     ])
   },
 )

@@ -91,7 +91,7 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     expect(await outcomeOf(opened)).toEqual({ class: 'worked', message: null })
     expect(said(round.events)).toEqual(['Looking.', 'command', 'Done.'])
     expect(round.events.filter(({ type }) => type === 'turn-started')).toHaveLength(1)
-    expect(logged).toContainEqual(expect.stringContaining('codex did not tell the end of its turn (completed)'))
+    expect(logged).toContainEqual(expect.stringContaining('codex did not report the end of its turn (completed)'))
     expect(round.events.some(event => event.type === 'warning' && event.message.includes('hydration'))).toBe(false)
     expect(await round.record(line => line.includes('"turn/completed"'))).toContain('"completed"')
   })

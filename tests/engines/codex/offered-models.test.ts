@@ -155,6 +155,6 @@ test('where nobody knows what is offered, all agents use the default', () => {
   const { agents: fitted, remark } = withOfferedModels(agents, offered)
   expect(fitted.map(({ model }) => model)).toEqual([null, null, null, null])
   expect(remark).toBe(
-    "Codex cannot say which models it offers: it hung; the agents use codex's default, and not gpt-5-codex, gpt-a.",
+    "Codex cannot say which models it offers: it hung; the agents use codex's default instead of gpt-5-codex, gpt-a.",
   )
 })

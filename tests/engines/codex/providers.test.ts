@@ -129,7 +129,7 @@ describe('a round on a provider ends with what is wrong with it', () => {
     expect(await playOn('local').outcome).toEqual({
       class: 'network',
       message: expect.stringMatching(
-        /^The network is away: codex does not reach the provider local at http:\/\/model\.invalid\/v1\b/,
+        /^No network: codex cannot reach the provider local at http:\/\/model\.invalid\/v1\b/,
       ),
     })
   })

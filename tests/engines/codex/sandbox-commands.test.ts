@@ -136,7 +136,7 @@ test('a command that the sandbox does not start is no command that fails: what i
   const { run } = await open({}, other)
   expect(await run('true')).toEqual({
     kind: 'not-started',
-    problem: `Codex's sandbox starts no command here: .agents in ${other.directory} is a link, which it cannot protect. Remove it, or put what it leads to in its place (${join(other.directory, 'nowhere')}).`,
+    problem: `Codex's sandbox starts no command here: .agents in ${other.directory} is a link, which it cannot protect. Remove it, or replace it by its target (${join(other.directory, 'nowhere')}).`,
     durationMs: expect.any(Number),
     output: '',
   })

@@ -150,7 +150,7 @@ describe('a codex', () => {
     const steered = round.prepared.steer('more')
     await clock.advance(5_000)
     expect(await steered).toBe(false)
-    expect(logged).toEqual(['codex did not take the text: codex did not answer turn/steer within 5 s.'])
+    expect(logged).toEqual(['codex did not accept the text: codex did not answer turn/steer within 5 s.'])
   })
 
   test('with a sub-agent that does something is not silent', async () => {
@@ -191,7 +191,7 @@ describe('a codex', () => {
   const goesOffline = (before: string) => `
     const away = { message: 'Reconnecting... waiting for network', codexErrorInfo: null, additionalDetails: 'dns' }
     on['turn/start'] = id => { send({ id, result: {} }); started(); ${before}; say('error', { threadId: THREAD, turnId: TURN, error: away, willRetry: true }) }`
-  const isGone = { class: 'network', message: 'The network is away: codex does not reach its server (dns).' }
+  const isGone = { class: 'network', message: 'No network: codex cannot reach its server (dns).' }
 
   promise('W4')
   test('that waits for the network before its agent has done anything is ended after 15 s, as far as it may wait', async () => {

@@ -56,7 +56,7 @@ test('a link that keeps it from starting any is named, with what to do about it'
     await symlink('rules', inPlace(name))
     expect(await engine.trySandbox(signal)).toEqual({
       problem: `Codex's sandbox starts no command here: ${name} in ${place.directory} is a link, which it cannot protect.`,
-      mend: `Remove it, or put what it leads to in its place (${inPlace('rules')}).`,
+      mend: `Remove it, or replace it by its target (${inPlace('rules')}).`,
     })
     await rm(inPlace(name))
   }
@@ -64,7 +64,7 @@ test('a link that keeps it from starting any is named, with what to do about it'
   await rename(inPlace('.git'), moved)
   await symlink(moved, inPlace('.git'))
   expect(await engine.trySandbox(signal)).toMatchObject({
-    mend: `Put a file in its place: \`rm ${inPlace('.git')} && echo "gitdir: ${moved}" > ${inPlace('.git')}\`.`,
+    mend: `Replace the link by a file: \`rm ${inPlace('.git')} && echo "gitdir: ${moved}" > ${inPlace('.git')}\`.`,
   })
 })
 

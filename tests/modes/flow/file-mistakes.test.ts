@@ -23,7 +23,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a text without quotes',
     '[defaults]\nengine = codex\n',
-    'x.toml:2:10: : not valid TOML: unexpected character; a text stands in quotes',
+    'x.toml:2:10: : not valid TOML: unexpected character; put a text in quotes',
   ],
   [
     'a key that is there twice',

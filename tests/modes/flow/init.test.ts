@@ -207,7 +207,7 @@ describe('init writes nothing', () => {
   test('where the folder is not there', async () => {
     await using folder = await makeFolder()
     expect(await refused(folder.path('none'))).toBe(
-      `UserError: ${folder.path('none')} cannot be worked in: there is no such directory.`,
+      `UserError: ${folder.path('none')} cannot be used as the work directory: there is no such directory.`,
     )
   })
 

@@ -195,7 +195,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
 test.each([
   [
     {},
-    'codemachine.toml:3: gates.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.',
+    'codemachine.toml:3: gates.network is true, but the rounds have no network. A gate never has more rights than they. Allow it for both with --network, or remove it.',
   ],
   [{ network: true }, null],
   [{ sandbox: 'danger-full-access' }, null],

@@ -76,23 +76,23 @@ describe('[keys]', () => {
     ['[keys]\npalette = 7', 'config.toml:2: keys.palette is 7; use a key such as "ctrl+x", or a list of at most 8.'],
     [
       '[keys]\n\npalette = "ctrl+t"',
-      'config.toml:3: keys.palette is "ctrl+t", which is the key of "tasks", too; use another one for one of the two.',
+      'config.toml:3: keys.palette is "ctrl+t", but that is the key of "tasks", too; use another one for one of the two.',
     ],
     [
       '[keys]\npalette = "ctrl+k"',
-      'config.toml:2: keys.palette is "ctrl+k", which is the key of "kill_line", too; use another one for one of the two.',
+      'config.toml:2: keys.palette is "ctrl+k", but that is the key of "kill_line", too; use another one for one of the two.',
     ],
     [
       '[keys]\npalette = "alt+g"\ndiff = "alt+p"\nlog = "alt+p"',
-      'config.toml:3: keys.diff is "alt+p", which is the key of "log", too; use another one for one of the two.',
+      'config.toml:3: keys.diff is "alt+p", but that is the key of "log", too; use another one for one of the two.',
     ],
     [
       '[keys]\npalette = "x"',
-      'config.toml:2: keys.palette is "x", which is typed into the field; use a key with ctrl or alt.',
+      'config.toml:2: keys.palette is "x", but that key types into the field; use a key with ctrl or alt.',
     ],
     [
       '[keys]\npalette = "ctrl+i"',
-      'config.toml:2: keys.palette is "ctrl+i", which a terminal sends as Tab; use another key.',
+      'config.toml:2: keys.palette is "ctrl+i", but a terminal sends it as Tab; use another key.',
     ],
     [
       '[keys]\npalette = "shift+x"',
@@ -108,7 +108,7 @@ describe('[keys]', () => {
     ],
     [
       'keys = { close = "up" }',
-      'config.toml:1: keys.close is "up", which is the key of "up", too; use another one for one of the two.',
+      'config.toml:1: keys.close is "up", but that is the key of "up", too; use another one for one of the two.',
     ],
   ])('%j is told in one sentence with its line', (text, sentence) => {
     return expect(read(text)).rejects.toThrow(sentence)

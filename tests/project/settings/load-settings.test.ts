@@ -111,7 +111,7 @@ describe('a mistake is told in one sentence with its place', () => {
     ['[model]', 'codemachine.toml:1: model is a table; use the name of a model.'],
     ['[rounds]', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['a = 1\nb = \nc = 3', 'codemachine.toml:2:4: not valid TOML: there is no value after "=".'],
-    ['model = gpt', 'codemachine.toml:1:9: not valid TOML: unexpected character; a text stands in quotes.'],
+    ['model = gpt', 'codemachine.toml:1:9: not valid TOML: unexpected character; put a text in quotes.'],
     [
       'rounds\nport = 1',
       'codemachine.toml:1:7: not valid TOML: the key, equals sign, and value must be on the same line.',

@@ -105,9 +105,11 @@ test('records that cannot be written are told in one sentence', async () => {
       name: 'UserError',
       message: `codemachine cannot keep its records in ${home}: a file is in the way.`,
     })
-  await expect(open({ directory: file })).rejects.toThrow(`${file} is not a directory; codemachine works in one.`)
+  await expect(open({ directory: file })).rejects.toThrow(
+    `${file} is not a directory; codemachine needs one to work in.`,
+  )
   await expect(open({ directory: join(root, 'none') })).rejects.toThrow(
-    `${join(root, 'none')} cannot be worked in: there is no such directory.`,
+    `${join(root, 'none')} cannot be used as the work directory: there is no such directory.`,
   )
 })
 

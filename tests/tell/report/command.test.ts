@@ -192,7 +192,7 @@ test('--open has no program of an agent open the page, and while the session is 
   const lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(0) })
   expect(await show({})).toMatchObject({
     exitCode: 0,
-    stderr: expect.stringContaining(`an agent can write, and is not used: ${programs}/xdg-open`),
+    stderr: expect.stringContaining(`an agent can write, so codemachine does not use it: ${programs}/xdg-open`),
     stdout: `${join(place.records.sessionFolder(ID), 'report.html')}\n`,
   })
   expect(existsSync(opened)).toBe(false)

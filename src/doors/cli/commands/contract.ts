@@ -80,7 +80,7 @@ async function edit(context: CliContext, records: Records, state: SessionState):
   const text = contract?.frozen ?? contract?.draft ?? null
   if (text === null) throw new UserError('CM0616', `${id} has no version of its contract yet.`)
   if (ended?.outcome.kind === 'done')
-    throw new UserError('CM0616', `${id} is done, so its contract is what was proved.`)
+    throw new UserError('CM0616', `${id} is done, so its contract can no longer change: it says what was proved.`)
   const { env, platform, host, stdout } = context
   const { editText } = await import('../../../platform/terminal.ts')
   const where = await writableIn(records.directory, env)

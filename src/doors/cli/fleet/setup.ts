@@ -27,7 +27,7 @@ export async function fleetSetup(context: CliContext, flags: SetupFlags): Promis
   if (wrong !== undefined)
     throw new UserError(
       'CM0103',
-      `--team ${oneLine(wrong, 60)} cannot be used: use small letters, digits and "_", at most 31, such as shop.`,
+      `--team ${oneLine(wrong, 60)} cannot be used: use at most 31 characters, lower-case letters, digits and "_", such as shop.`,
     )
   await using database = await fleetDatabase(context, flags.queue)
   const { done, problems } = await setUp(database, { terms, teams })

@@ -28,7 +28,7 @@ const sessionShape = v.object({
   goal: v.string(),
   standing: v.pipe(
     v.picklist(['running', 'ended', 'cut-off', 'unknown']),
-    v.description('cut-off: it is no longer running and has not ended'),
+    v.description('cut-off: it stopped without an end, and can be resumed'),
   ),
   state: v.pipe(v.string(), v.description('what it does now, or how it ended, in words')),
   outcome: v.pipe(
@@ -42,9 +42,9 @@ const sessionShape = v.object({
   tasks: v.nullable(v.object({ done: v.number(), total: v.number() })),
   decision: v.pipe(
     v.nullable(v.string()),
-    v.description('what it asks a person to decide and waits for; questions has the choices, answer decides'),
+    v.description('the decision that it waits for; questions has the choices, answer decides'),
   ),
-  questions: v.pipe(v.number(), v.description('how many it has noted for a person, answered or not')),
+  questions: v.pipe(v.number(), v.description('how many questions it has noted for a person, answered or not')),
   last: v.pipe(v.nullable(v.string()), v.description('the last thing that happened')),
 })
 
@@ -52,21 +52,21 @@ const sessionShape = v.object({
 export const lookTools: readonly Tool[] = [
   defineTool({
     name: 'status',
-    description: 'Says what runs in a directory or was run there last, how far it is and what waits.',
+    description: 'Shows the running session of a directory, or its last one, its progress, and its queue.',
     effect: 'none',
     input: v.strictObject({ directory, session }),
     output: v.object({
       directory: v.string(),
-      runs: v.pipe(v.boolean(), v.description('whether a codemachine runs there')),
+      runs: v.pipe(v.boolean(), v.description('whether codemachine runs there')),
       session: v.nullable(sessionShape),
       queued: v.number(),
       beside: v.pipe(
         v.array(
           v.object({ directory: v.string(), worktree: v.nullable(v.string()), session: v.nullable(sessionShape) }),
         ),
-        v.description('its worktrees, where it is a checkout; with --fleet the newest sessions of the fleet, too'),
+        v.description('its worktrees, if it is a checkout; with --fleet also the newest sessions of the fleet'),
       ),
-      words: v.pipe(v.string(), v.description('all of it for a person to read')),
+      words: v.pipe(v.string(), v.description('the same as text for a person')),
     }),
     async run(given, call) {
       if (given.session !== undefined) return await statusOfSession(given, call, given.session)
@@ -92,7 +92,7 @@ export const lookTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'wait_for',
-    description: `Waits, at most ${MOST_SECONDS} seconds a call, until a session ends, needs a person or has ended a round; call it again with what it gave as seen.`,
+    description: `Waits, at most ${MOST_SECONDS} seconds a call, until a session ends, needs a person or ends a round. Pass its seen to the next call.`,
     effect: 'none',
     input: v.strictObject({
       directory,
@@ -101,13 +101,13 @@ export const lookTools: readonly Tool[] = [
         v.pipe(
           v.array(v.picklist(['ended', ...AWAITED])),
           v.description(
-            'a list of "ended", "needs-person" and "round"; left out: "ended" and "needs-person". Its end always counts',
+            'a list of "ended", "needs-person" and "round"; left out: "ended" and "needs-person". its end always returns',
           ),
         ),
       ),
       seen: v.optional(
         aCount(
-          'a whole number from 0 on, from the wait before: only later events count; left out: the call also returns at once for what is true now',
+          'a whole number from 0 on, from the wait before: only later events return; left out: the call also returns at once if something is true already',
           0,
         ),
       ),
@@ -116,7 +116,7 @@ export const lookTools: readonly Tool[] = [
     output: v.object({
       happened: v.pipe(
         v.picklist(['ended', 'cut-off', 'needs-person', 'round', 'nothing']),
-        v.description('nothing: the time is over, and it goes on'),
+        v.description('nothing: the wait is over, and the session continues'),
       ),
       words: v.string(),
       seen: v.pipe(v.number(), v.description('for the next wait')),
@@ -166,7 +166,7 @@ async function statusOfSession({ directory: where }: { directory?: string | unde
     session: shown,
     queued: (await openQueue(records.queue).list()).prompts.length,
     beside: [],
-    words: `${id}${worktree === null ? '' : ` in the worktree ${worktree}`}: ${shown?.state ?? 'its journal does not say what it is about'}`,
+    words: `${id}${worktree === null ? '' : ` in the worktree ${worktree}`}: ${shown?.state ?? 'its journal does not name its goal'}`,
   }
 }
 

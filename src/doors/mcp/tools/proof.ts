@@ -14,16 +14,13 @@ export const proofTools: readonly Tool[] = [
   defineTool({
     name: 'verify',
     description:
-      'Runs the gates of a session that is done again, to see whether what was proved is still true; while it says that it still runs, call it again.',
+      'Runs the gates of a done session again, to see whether its proof still holds. Call it again while it answers running.',
     effect: 'some',
     input: v.strictObject({ directory, session, seconds }),
     output: v.object({
       session: v.string(),
       directory: v.string(),
-      state: v.pipe(
-        v.picklist(['running', 'ended']),
-        v.description('running: it goes on; call verify again for its end'),
-      ),
+      state: v.pipe(v.picklist(['running', 'ended']), v.description('running: call verify again for the result')),
       verdict: v.pipe(
         v.nullable(v.picklist(['still-true', 'broken', 'broken-uncommitted', 'cannot-tell'])),
         v.description('null: it still runs'),
@@ -48,12 +45,12 @@ export const writeTools: readonly Tool[] = [
   defineTool({
     name: 'rewind',
     description:
-      'Makes the files of a directory those of a savepoint, while nothing runs there; what they were is kept as a savepoint, too.',
+      'Restores the files of a directory from a savepoint, if nothing runs there. The current files become a savepoint first.',
     effect: 'files',
     input: v.strictObject({
       directory,
       to: aName('the id of a savepoint, as savepoints shows it, such as "20261121_1/3"'),
-      dry_run: v.optional(yesOrNo('true or false: whether it is only said what would change')),
+      dry_run: v.optional(yesOrNo('true or false: only show what would change')),
     }),
     output: v.object({
       to: v.string(),
@@ -70,16 +67,13 @@ export const writeTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'land',
-    description:
-      'Merges what was done in a worktree of codemachine into the branch that is checked out, while nothing runs in either.',
+    description: 'Merges the work of a codemachine worktree into the checked-out branch, if nothing runs in either.',
     effect: 'files',
     input: v.strictObject({
       directory,
       worktree: v.optional(aName('the name of a worktree; left out: the only one that has something to land')),
       message: v.optional(message('a line: the message of the merge')),
-      commit: v.optional(
-        message('a line: the message with which what is not committed in the worktree is committed first'),
-      ),
+      commit: v.optional(message('a line: commit the uncommitted files of the worktree first, with this message')),
     }),
     output: v.object({ directory: v.string(), words: v.array(v.string()) }),
     async run({ directory: where, worktree: name, message: line, commit }, call) {

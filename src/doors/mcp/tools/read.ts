@@ -55,12 +55,12 @@ const question = v.object({
 export const readTools: readonly Tool[] = [
   defineTool({
     name: 'questions',
-    description: 'Lists what the agents of sessions would have asked, and what a session waits for a decision on.',
+    description: 'Lists the questions of agents, and the decision that a session waits for.',
     effect: 'none',
     input: v.strictObject({
       directory,
       session,
-      all: v.optional(yesOrNo('true or false: whether those that are answered are listed, too')),
+      all: v.optional(yesOrNo('true or false: whether to list answered ones, too')),
     }),
     output: v.object({ questions: v.array(question), count: v.number() }),
     async run({ all = false, ...given }, call) {
@@ -73,7 +73,7 @@ export const readTools: readonly Tool[] = [
   defineTool({
     name: 'report',
     description:
-      'Gives the report of a session, as Markdown: what was done, proved, refused and asked, by its journal alone.',
+      'Gives the report of a session as Markdown: what was done, proved, refused and asked. It needs only the journal.',
     effect: 'none',
     input: v.strictObject({ directory, session, offset }),
     output: v.object({ session: v.string(), directory: v.string(), ...textPart }),
@@ -88,13 +88,13 @@ export const readTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'diff',
-    description: 'Lists the files that a session or a round has changed, or gives the lines of one of them.',
+    description: 'Lists the files that a session or a round changed, or shows the diff of one of them.',
     effect: 'none',
     input: v.strictObject({
       directory,
       session,
       round: v.optional(aCount('a whole number from 1 on: only what that round changed')),
-      path: v.optional(aName('the path of a file of the list, whose lines are given')),
+      path: v.optional(aName('the path of a listed file, to get its diff')),
       offset,
     }),
     output: v.object({
@@ -113,8 +113,7 @@ export const readTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'savepoints',
-    description:
-      'Lists the savepoints of a directory, each the whole work tree after a round, which rewind goes back to.',
+    description: 'Lists the savepoints of a directory. Each is the whole work tree after a round; rewind restores one.',
     effect: 'none',
     input: v.strictObject({ directory, session }),
     output: v.object({

@@ -21,7 +21,7 @@ import {
   yesOrNo,
 } from '../tool.ts'
 
-const GOAL = aText('a text that says what is to be done and how it is seen to be done')
+const GOAL = aText('a text that says what to do, and how to tell that it is done')
 const MOST_PROMPTS = 100
 const MOST_PROMPT = 2_000
 
@@ -37,7 +37,7 @@ export const startTools: readonly Tool[] = [
   defineTool({
     name: 'start_session',
     description:
-      'Begins a session of codemachine, which works on a goal for hours by itself, and answers at once with its id; wait_for and status follow it.',
+      'Starts a codemachine session, which works on a goal for hours by itself. It answers at once with the id; follow it with wait_for and status.',
     effect: 'some',
     input: v.strictObject({
       directory,
@@ -47,22 +47,20 @@ export const startTools: readonly Tool[] = [
         v.pipe(
           v.union([v.boolean(), v.pipe(v.string(), v.minLength(1), v.maxLength(100))]),
           v.description(
-            'true for a worktree and a branch of its own, or the name of one; left out or false: it works in the directory itself',
+            'true, or a name: work in a worktree with its own branch; left out or false: work in the directory itself',
           ),
         ),
       ),
       accept_plan: v.optional(
-        yesOrNo(
-          'true or false: whether its plan is carried out as it comes, or a person decides; that of a build with a goal is not asked about',
-        ),
+        yesOrNo('true: accept its plan automatically; false: a person decides. A build with a goal never asks'),
       ),
     }),
     output: v.object({
       session: v.pipe(
         v.nullable(v.string()),
-        v.description('its id; null: it has not begun within half a minute, and goes on trying'),
+        v.description('its id; null: it has not begun within half a minute, and still tries'),
       ),
-      directory: v.pipe(v.string(), v.description('where it works: of a worktree the directory to name from now on')),
+      directory: v.pipe(v.string(), v.description('where it works; pass this directory to the other tools')),
       pid: v.nullable(v.number()),
     }),
     async run(given, call) {
@@ -70,7 +68,7 @@ export const startTools: readonly Tool[] = [
       if (goal === undefined && template === undefined)
         throw new UserError(
           'CM0104',
-          'start_session needs a "goal", or a "template" that works by the specification of the directory.',
+          'start_session needs a "goal", or a "template" that reads the specification of the directory.',
         )
       const records = await call.places.recordsOf(given.directory)
       if (worktree === false) await refuseBusy(records, call)
@@ -86,14 +84,14 @@ export const startTools: readonly Tool[] = [
   defineTool({
     name: 'queue_add',
     description:
-      'Adds a prompt behind those that wait in a directory; the codemachine that runs there makes a session of it in its turn.',
+      'Adds a prompt to the end of the queue of a directory. The codemachine that runs there makes a session of it.',
     effect: 'some',
     input: v.strictObject({ directory, prompt: GOAL, ...terms }),
     output: v.object({
       id: v.string(),
       runs: v.pipe(
         v.boolean(),
-        v.description('whether a codemachine runs there that will come to it; else it waits until one is started'),
+        v.description('whether a running codemachine will reach it; else it waits until one starts'),
       ),
     }),
     async run({ directory: where, prompt, template, gates, limits, follows }, call) {
@@ -109,7 +107,7 @@ export const startTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'queue_list',
-    description: 'Lists the prompts that wait in a directory, the next one first.',
+    description: 'Lists the queued prompts of a directory, the next one first.',
     effect: 'none',
     input: v.strictObject({ directory }),
     output: v.object({ prompts: v.array(queued), count: v.number(), problems: v.array(v.string()) }),
@@ -121,7 +119,7 @@ export const startTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'queue_remove',
-    description: 'Takes a prompt that waits out of the queue of a directory.',
+    description: 'Removes a queued prompt of a directory.',
     effect: 'some',
     input: v.strictObject({ directory, id: aName('the id of a prompt, as queue_list shows it, such as "000001"') }),
     output: v.object({ removed: v.string() }),
@@ -139,7 +137,7 @@ async function refuseBusy(records: Records, call: Call): Promise<void> {
   const id = await latestSession(records, () => {})
   const what = id === null ? 'A codemachine' : `Session ${id}`
   throw new UserError('CM0601', `${what} runs in ${records.directory} already.`, {
-    hint: 'queue_add has it done behind that one; start_session with worktree: true beside it.',
+    hint: 'Use queue_add to run it afterwards, or start_session with worktree: true to run it now.',
   })
 }
 

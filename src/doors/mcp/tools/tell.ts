@@ -14,7 +14,7 @@ import { oneLine } from '../../../tell/words/safe-text.ts'
 import { aName, aText, type Call, defineTool, directory, session, type Tool, yesOrNo } from '../tool.ts'
 
 const told = v.object({
-  message: v.pipe(v.string(), v.description('what comes of it, in a sentence')),
+  message: v.pipe(v.string(), v.description('the effect, in a sentence')),
   directory: v.string(),
 })
 
@@ -29,7 +29,7 @@ const WHICH = { directory, session }
 export const tellTools: readonly Tool[] = [
   defineTool({
     name: 'steer',
-    description: 'Tells the agent of the running round something, or that of the next round.',
+    description: 'Sends a text to the agent of the running round, or of the next round.',
     effect: 'some',
     input: v.strictObject({ ...WHICH, text: aText('a text for the agent') }),
     output: told,
@@ -37,43 +37,44 @@ export const tellTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'replan',
-    description: 'Has the plan of the running session changed; it holds after that, unless it is to go on.',
+    description:
+      'Has the plan of the running session changed. Afterwards the session pauses, unless you let it continue.',
     effect: 'some',
     input: v.strictObject({
       ...WHICH,
-      text: aText('a text that says what is to be different'),
+      text: aText('a text that says what should be different'),
       go_on: v.optional(yesOrNo('true or false: whether it continues with the changed plan without a person')),
     }),
     output: told,
     run: ({ text, go_on: goesOn, ...which }, call) =>
       tell(which, { type: 'replan', text, ...(goesOn ? { go: true } : {}) }, call),
   }),
-  simple('pause', 'Has the running session pause when its round has ended.', { type: 'pause' }),
-  simple('unpause', 'Has a session that is paused, or holds, go on.', { type: 'unpause' }),
-  simple('retry', 'Ends the wait of a session, such as for a usage limit, and has it go on at once.', {
+  simple('pause', 'Pauses the running session when its round ends.', { type: 'pause' }),
+  simple('unpause', 'Continues a paused session.', { type: 'unpause' }),
+  simple('retry', 'Ends the wait of a session, such as for a usage limit; it continues at once.', {
     type: 'retry',
   }),
   defineTool({
     name: 'stop',
-    description: 'Ends the running session when its round has ended, or at once; it can be resumed.',
+    description: 'Ends the running session when its round ends, or at once. It can be resumed.',
     effect: 'some',
     input: v.strictObject({
       ...WHICH,
-      now: v.optional(yesOrNo('true or false: whether the round that runs is broken off')),
+      now: v.optional(yesOrNo('true or false: whether to interrupt the running round')),
     }),
     output: told,
     run: ({ now = false, ...which }, call) => tell(which, { type: 'stop', now }, call),
   }),
   defineTool({
     name: 'answer',
-    description: 'Answers a question of an agent, or decides what a session waits for.',
+    description: 'Answers a question of an agent, or the decision that a session waits for.',
     effect: 'some',
     input: v.strictObject({
       directory,
       question: aName('the id of a question or decision, as questions shows it, such as "20261121_1/Q1"'),
       answer: aText('a text, or the id of one of its options'),
       text: v.optional(aText('a text that goes with the choice of a decision')),
-      again: v.optional(yesOrNo('true or false: whether it is answered although it was answered before')),
+      again: v.optional(yesOrNo('true or false: whether to replace an earlier answer')),
     }),
     output: told,
     run: answerQuestion,
@@ -119,7 +120,7 @@ async function runningRecords({ directory: where, session: wanted }: Given, call
   if (others.length === 0) return await call.places.recordsOf(only.directory)
   throw new UserError(
     'CM0604',
-    'More than one session runs in the worktrees of that directory; name one of these directories.',
+    'More than one session runs in the worktrees of that directory; name one of these worktrees.',
     {
       hint: running.map(each => each.directory).join(', '),
     },
@@ -127,8 +128,8 @@ async function runningRecords({ directory: where, session: wanted }: Given, call
 }
 
 function nobody({ directory: where }: Records): UserError {
-  return new UserError('CM0613', `No codemachine runs in ${where}, so there is nobody to tell.`, {
-    hint: 'start_session begins a session, queue_add has one wait.',
+  return new UserError('CM0613', `No codemachine runs in ${where}, so nobody can receive this.`, {
+    hint: 'start_session starts a session; queue_add queues one.',
   })
 }
 
@@ -149,7 +150,7 @@ async function answerQuestion(
   if (!isQuestion && slash === -1)
     throw new UserError('CM0615', `There is no question "${oneLine(typed, 100)}".`, { hint: 'questions lists them.' })
   if (!isQuestion) return await decide({ ...given, session: typed.slice(0, slash), decision: name }, call)
-  if (text !== undefined) throw new UserError('CM0102', 'A question is answered in "answer" alone; leave "text" out.')
+  if (text !== undefined) throw new UserError('CM0102', 'A question takes only "answer"; leave "text" out.')
   const records = await call.places.recordsOf(given.directory)
   const found = await findQuestionAround(records, typed, { platform: call.world.platform, onProblem: () => {} })
   const id = found.worktree === null ? questionId(found.asked) : `${found.worktree}:${questionId(found.asked)}`
@@ -176,7 +177,7 @@ async function decide(
       hint: 'questions lists what is open.',
     })
   if (decision.secret !== undefined)
-    throw new UserError('CM0615', `What ${found} asks is about a secret, which a person gives where it is not shown.`, {
+    throw new UserError('CM0615', `${found} asks for a secret, and only a person can give it.`, {
       hint: `They type: codemachine secret set ${decision.secret.key}`,
     })
   const said = text === undefined ? {} : { text }

@@ -31,7 +31,7 @@ export async function copiedCodex(codex: CodexToCopy): Promise<{ path: string; r
   if (known !== null) {
     const path = join(kept, known.program)
     if (await isAsCopied(codex, known)) return { path, remark: null }
-    const remark = `The codex in the work directory (${codex.named}) is not what it was when it was copied, so the copy runs, and not what an agent may have written; if you changed it yourself, delete ${kept}.`
+    const remark = `The codex in the work directory (${codex.named}) has changed since codemachine copied it. An agent may have changed it, so the copy runs. If you changed it yourself, delete ${kept}.`
     return { path, remark }
   }
   if (!codex.makes) return null
@@ -122,7 +122,7 @@ async function filesOf({ path, root, named }: CodexToCopy): Promise<{ from: stri
     if (names.length + folders.length > MOST_FILES)
       throw new UserError(
         'CM0304',
-        `${named} belongs to more than ${MOST_FILES} files; name a codex as it is installed by npm.`,
+        `${named} belongs to more than ${MOST_FILES} files; name a codex that npm installed.`,
       )
   }
   return { from: root, names: names.sort() }

@@ -72,7 +72,7 @@ export async function describeProblem(
   words: string,
   { directory, sandbox, platform }: SandboxPlace,
 ): Promise<SandboxProblem> {
-  const said = wordsOf(words) ?? 'nothing is said of why'
+  const said = wordsOf(words) ?? 'codex gave no reason'
   const folders = [directory, ...besidesDirectory(sandbox)]
   const link = await linkNamedIn(said, folders)
   if (link !== null) {
@@ -128,9 +128,9 @@ export function withoutSandbox(found: SandboxProblem | null, worked: RoundOutcom
 
 /** What to do where a sandbox cannot be made at all, a sentence. */
 export function mendOfSandbox(platform: NodeJS.Platform): string {
-  const inContainer = 'in a container or machine that is a sandbox itself, use --sandbox danger-full-access.'
-  if (platform !== 'linux') return `See codex's own pages on its sandbox for this system; ${inContainer}`
-  return `Install bubblewrap and let users make user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu); ${inContainer}`
+  const inContainer = 'if the container or machine itself is a sandbox, use --sandbox danger-full-access.'
+  if (platform !== 'linux') return `See codex's documentation of its sandbox for this system; ${inContainer}`
+  return `Install bubblewrap and let users create user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu); ${inContainer}`
 }
 
 /** The link in one of these folders that codex speaks of; null if it speaks of none. */
@@ -148,8 +148,8 @@ async function mendOfLink(link: string, directory: string): Promise<string> {
   const target = resolve(dirname(link), await readlink(link).catch(() => ''))
   // Git reads such a file as it reads the link.
   if (link === join(directory, '.git'))
-    return `Put a file in its place: \`rm ${link} && echo "gitdir: ${target}" > ${link}\`.`
-  return `Remove it, or put what it leads to in its place (${target}).`
+    return `Replace the link by a file: \`rm ${link} && echo "gitdir: ${target}" > ${link}\`.`
+  return `Remove it, or replace it by its target (${target}).`
 }
 
 /** The folder that codex may not write to and that is another user's; null if that is not why. */

@@ -147,7 +147,7 @@ export class Turn {
     if (turnId === null) return
     rpc
       .request('turn/interrupt', { threadId, turnId }, ms)
-      .catch((error: unknown) => log(`codex did not take the interrupt: ${messageOf(error)}`))
+      .catch((error: unknown) => log(`codex did not accept the interrupt: ${messageOf(error)}`))
     await this.#within(ms, this.ended)
   }
 

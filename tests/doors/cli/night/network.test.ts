@@ -42,7 +42,7 @@ test('a network that is not there is waited for in waits with an end, no longer 
   expect(waits.length).toBeGreaterThan(0)
   for (const { reason, cause, until } of waits) {
     expect([reason, cause.class]).toEqual(['round-failed', 'network'])
-    expect(cause.message).toContain('The network is away: codex does not reach its server')
+    expect(cause.message).toContain('No network: codex cannot reach its server')
     expect(Date.parse(until) - Date.parse(gone.at)).toBeLessThanOrEqual(10_000)
   }
   expect(new Set(roundsOf(events).map(String))).toEqual(new Set(['1,network,false']))

@@ -68,7 +68,7 @@ it.runIf(isLinux)(
       expect([exitCode, stderr]).toEqual([
         0,
         expect.stringMatching(
-          /^codemachine: A command left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/m,
+          /^codemachine: A command left processes running that codemachine cannot end: .*sleep 1000 \(\d+\)/m,
         ),
       ])
     } finally {
