@@ -34,9 +34,9 @@ function shown(event: SessionEvent, colour = false): string {
   return text
 }
 
-promise('O91')
 const OFFER = '          Nothing proves this goal. --prove checks each sentence.\n'
 
+promise('O91')
 test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
   let text = ''
   const view = plainView(
