@@ -150,7 +150,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
         {
           check: 'rights',
           status: 'problem',
-          message: 'fay may not use the fleet: it has none of the fleet's roles.',
+          message: "fay may not use the fleet: it has none of the fleet's roles.",
           code: 'CM1105',
           mend: 'Have postgres do this: grant codemachine_look to "fay"; (or codemachine_submit, codemachine_work)',
         },

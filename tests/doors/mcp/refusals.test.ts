@@ -18,7 +18,7 @@ test('what is wrong in a call, and how to mend it, is said in a sentence', async
   }
   expect(await said('start_session', { goals: 'x' })).toBe('start_session takes no "goals"; did you mean "goal"?')
   expect(await said('queue_list', { what: 'x' })).toBe('queue_list takes no "what"; it takes directory.')
-  expect(await said('start_session', { goal: ' ' })).toContain('use a text that says what is to be done')
+  expect(await said('start_session', { goal: ' ' })).toContain('use a text that says what to do')
   expect(await said('start_session', { goal: 'x', limits: { rounds: 'ten' } })).toBe(
     '"limits.rounds" of start_session is "ten"; use a whole number from 1 on: how many rounds.',
   )
@@ -77,12 +77,12 @@ test('only the directories that a person has named are used, those below them, a
   await using two = await openClient(place, { args: ['--dir', other, '--dir', below] })
   expect((await two.call('status')).problem).toBe('Say which directory: this server has more than one.')
   expect((await two.call('status', { directory: other })).problem).toBeNull()
-  expect((await two.call('status', { directory: place.directory })).problem).toContain('is not named')
+  expect((await two.call('status', { directory: place.directory })).problem).toContain('is not one of')
   // Of a worktree only the folder that is named of the checkout.
   for (const folder of ['below', 'beside']) mkdirSync(join(worktree, folder))
   expect((await two.call('status', { directory: join(worktree, 'below') })).problem).toBeNull()
   for (const directory of [worktree, join(worktree, 'beside')])
-    expect((await two.call('status', { directory })).problem).toContain('is not named')
+    expect((await two.call('status', { directory })).problem).toContain('is not one of')
 })
 
 promise('O123')
@@ -96,7 +96,7 @@ test('a person names the directories in their settings; a file of a project has 
   await writeFile(join(place.directory, 'codemachine.toml'), `[mcp]\ndirs = ["/"]\n`)
   await using client = await openClient(place)
   expect((await client.call('status')).value).toMatchObject({ directory: other })
-  expect((await client.call('status', { directory: place.directory })).problem).toContain('is not named')
+  expect((await client.call('status', { directory: place.directory })).problem).toContain('is not one of')
   const gone = await startCodemachine(place, ['mcp', '--dir', 'gone']).ended
   expect([gone.exitCode, gone.stderr]).toEqual([
     2,
