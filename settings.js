@@ -49,6 +49,12 @@ export default {
   /** Whose models the rounds use: 'codex' (what codex is configured with), 'ollama', 'lmstudio', or the NAME of a table [providers.NAME]. */
   provider: 'codex',
 
+  /**
+   * What runs the rounds: 'codex', or another agent in codex's sandbox: 'claude', 'gemini', 'opencode', 'codex-acp', or the
+   * NAME of a table [engines.NAME] of your config.toml.
+   */
+  engine: 'codex',
+
   /** What the agent may write: 'read-only', 'workspace-write' or 'danger-full-access'. */
   sandbox: 'workspace-write',
 

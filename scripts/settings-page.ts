@@ -122,6 +122,7 @@ const TAIL = `
 | \`[[gates]]\` | [gates](gates.md) | more of them, never in place of yours |
 | \`[agents.NAME]\` | [agents of your own](../guides/team-of-agents.md#agents-of-your-own) | more of them, never in place of yours or a shipped one |
 | \`[providers.NAME]\` | [model servers](../guides/local-model.md#your-own-server) | nothing |
+| \`[engines.NAME]\` | [other engines](../guides/engines.md#an-engine-of-your-own) | nothing |
 | \`[prices."MODEL"]\` | [prices](../guides/cost.md#in-money) | nothing |
 | \`[keys]\` | [keys](keys.md) | nothing |
 

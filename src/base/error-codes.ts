@@ -186,6 +186,11 @@ export const errorKinds = {
     cause: 'The server of the model is not running, has another address, or lacks the model.',
     remedy: 'Start the server, or correct `[providers.NAME]`; see `docs/guides/local-model.md`.',
   },
+  CM0312: {
+    title: 'An engine cannot run rounds',
+    cause: 'No engine has that name, its program is missing, it has no login, or it does not speak the protocol.',
+    remedy: '`codemachine engines` tries each; see `docs/guides/engines.md`.',
+  },
 
   // CM04: limits and cost
   CM0401: {

@@ -1,4 +1,5 @@
 import type { EngineKind, EngineKinds } from '../core/engine.ts'
+import type { ExternalEngine } from '../core/shapes/external-engine.ts'
 
 /** Rounds on the real codex, each on an app-server of its own: the usual engine. */
 const codex: EngineKind = {
@@ -35,3 +36,16 @@ const replay: EngineKind = {
 
 /** The engines that come with codemachine. Each is loaded when a run is opened. */
 export const OWN_ENGINES: EngineKinds = new Map([codex, exec, replay].map(kind => [kind.name, kind]))
+
+/** The kind of an agent that the person's settings name: it is started by its first round, and loaded when a run is opened. */
+export function acpEngine(external: ExternalEngine): EngineKind {
+  return {
+    name: external.name,
+    sandbox: 'own',
+    can: { steer: false, tools: true, carryOn: true },
+    async open(setup) {
+      const { AcpEngine } = await import('./acp/acp-engine.ts')
+      return new AcpEngine(external, setup)
+    },
+  }
+}

@@ -2,6 +2,7 @@ import { basename, join } from 'node:path'
 import { readRoster } from '../agents/roster.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
+import { nearestName } from '../base/text.ts'
 import { type EngineSetup, Engines } from '../core/engine.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { ownFilesOf } from '../core/rules/proof/gate-files.ts'
@@ -21,6 +22,7 @@ import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engi
 import { networkLimit } from '../engines/codex/round-feed.ts'
 import { shieldEnvironment, withoutLsbRelease } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
+import { acpEngine } from '../engines/registry.ts'
 import { openControlGroup } from '../platform/control-group.ts'
 import { type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
 import { liesIn, writableByAgents } from '../platform/files.ts'
@@ -37,6 +39,7 @@ import { unmatchedGlobs } from '../workspace/protected-files.ts'
 import type { NotedRewind } from '../workspace/savepoints/rewind.ts'
 import { agentFolders } from './environment/agent-folders.ts'
 import { runsNow } from './hold-files.ts'
+import { externalEngine } from './settings/engines.ts'
 import type { LoadedSettings } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
 import type { World } from './world.ts'
@@ -209,10 +212,13 @@ export async function agentsAtStart(
     overrides: readonly string[]
     asks: boolean
     provider?: Provider | undefined
+    /** Whether the rounds run on codex, whose models the agents of the package name. */
+    isCodex: boolean
   },
 ): Promise<AgentsAtStart> {
-  const { roster: agents, settings, inProfiles, overrides, asks, provider } = options
-  const offered = asks && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
+  const { roster: agents, settings, inProfiles, overrides, asks, provider, isCodex } = options
+  const offered =
+    asks && isCodex && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
   const profiled = asChosen(inAllProjects(allOf(agents)), offered, inProfiles)
   const keepModels = offered === null && inProfiles.model === null
@@ -220,6 +226,7 @@ export async function agentsAtStart(
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
     if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
+    if (!isCodex) return { ...agent, model: settings.model, modelReasoningEffort: settings.effort }
     const byHand = profiles.byHand.get(agent.name)
     return byHand === undefined ? (byName.get(agent.name) ?? agent) : asSet({ ...agent, ...byHand }, settings)
   }
@@ -479,8 +486,25 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
   }
 }
 
-/** The engines of a run: all kinds that there are. */
-export async function openEngines({ engines }: Pick<World, 'engines'>, setup: EngineSetup): Promise<Engines> {
-  const opened = await Promise.all([...engines].map(async ([name, kind]) => [name, await kind.open(setup)] as const))
-  return new Engines(Object.fromEntries(opened))
+/** The engines of a run: all kinds that there are, and those of other makers that the settings name. A `UserError` if that of its rounds is none. */
+export async function openEngines(
+  { engines, home }: Pick<World, 'engines' | 'home'>,
+  { settings, sources, engines: named }: Pick<LoadedSettings, 'settings' | 'sources' | 'engines'>,
+  { root }: Pick<Records, 'root'>,
+  setup: EngineSetup,
+): Promise<Engines> {
+  const external = [...named.values()].filter(({ name }) => !engines.has(name))
+  const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root })))]
+  const { engine } = settings
+  const names = kinds.map(kind => kind.name)
+  if (!names.includes(engine)) {
+    const near = nearestName(engine, names)
+    const mend =
+      near === null
+        ? `there are ${names.join(', ')}, and what tables [engines.NAME] of your own config.toml name.`
+        : `did you mean "${near}"?`
+    throw new UserError('CM0312', `${sources.engine.place}: there is no engine "${engine}"; ${mend}`)
+  }
+  const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
+  return new Engines(Object.fromEntries(opened), engine)
 }

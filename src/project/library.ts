@@ -71,6 +71,8 @@ export interface RunOptions {
   effort?: string
   /** Name of a provider of the person's settings, `ollama`, `lmstudio`, or `codex` for what codex is configured with. */
   provider?: string
+  /** What runs the rounds: `codex`, or another agent by its name (docs/guides/engines.md). */
+  engine?: string
   /** What the agent may write. */
   sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */

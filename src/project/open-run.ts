@@ -181,12 +181,12 @@ export async function openRun(
   }
   const { owner } = codexOptions
   const { roster, remarks: passedOver } = await readRoster(records.directory, loaded.agentTables)
-  const chosen = { roster, settings, inProfiles: lasting, overrides, provider }
+  const chosen = { roster, settings, inProfiles: lasting, overrides, provider, isCodex: settings.engine === 'codex' }
   const atStart = (asks: boolean) => agentsAtStart(world, records, codex, { ...chosen, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...passedOver, ...ofAgents)
   const commands = opened.use(openSandboxCommands(codexOptions))
-  const engines = await openEngines(world, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
+  const engines = await openEngines(world, loaded, records, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
   opened.defer(() => engines.close())
   if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? world.modes.usual))
   const fingerprints = await looking
@@ -270,6 +270,7 @@ export async function settingsOf(
       model: options.model,
       effort: options.effort,
       provider: options.provider,
+      engine: options.engine,
       sandbox: options.sandbox,
       network: options.network,
       keepAwake: options.keepAwake,

@@ -35,7 +35,7 @@ export function runOverridesOf(
   verify: readonly string[] = [],
 ): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
-  const { sandbox, network, model, effort, provider, maxUsage, maxWait, keepAwake, review } = settings
+  const { sandbox, network, model, effort, provider, engine, maxUsage, maxWait, keepAwake, review } = settings
   const limits = (['rounds', 'maxTime', 'maxTokens', 'maxCost'] as const).filter(isSaid)
   return {
     ...(isSaid('sandbox') ? { sandbox } : {}),
@@ -43,6 +43,7 @@ export function runOverridesOf(
     ...(isSaid('model') && model !== null ? { model } : {}),
     ...(isSaid('effort') && effort !== null ? { effort } : {}),
     ...(isSaid('provider') ? { provider } : {}),
+    ...(isSaid('engine') ? { engine } : {}),
     ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
     ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
     ...(isSaid('keepAwake') ? { keepAwake } : {}),

@@ -37,6 +37,7 @@ const runOverrides = fields({
   model: optional(text),
   effort: optional(text),
   provider: optional(text),
+  engine: optional(text),
   maxUsage: about(optional(number), 'per cent'),
   maxWaitMs: optional(number),
   keepAwake: optional(flag),
@@ -106,7 +107,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
     ),
     model: asAskedFor,
     effort: asAskedFor,

@@ -79,7 +79,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['login', "log in to codex for codemachine's rounds"],
       ['complete', 'completions for your shell'],
     ],
-    also: ['logout', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
+    also: ['logout', 'engines', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
   },
   {
     name: 'fleet',
@@ -430,6 +430,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['demo --template build --fast', 'a build by a team'],
   ],
   doctor: [['doctor', '']],
+  engines: [['engines', '']],
   notify: [['notify', '']],
   uninstall: [
     ['uninstall --dry-run', 'only name it'],

@@ -295,12 +295,24 @@ export class AppServers {
     command?: readonly string[],
     more: readonly string[] = [],
   ): { server: AppServer; mark: string } {
-    const { binary, overrides, directory, platform, clock, endMs, log } = this.#options
+    const { binary, overrides } = this.#options
+    const args = [...overrides, ...more].flatMap(pair => ['-c', pair])
+    return this.#start({ path: binary.path, args, ...(command && { command }) }, env)
+  }
+
+  /** Starts another program in the place of codex, with the person's rights: only where nothing is kept from the rounds. */
+  startOther([path = '', ...args]: readonly string[], env: NodeJS.ProcessEnv): { server: AppServer; mark: string } {
+    return this.#start({ path, args, command: [] }, env)
+  }
+
+  #start(
+    program: Pick<AppServerOptions, 'path' | 'args' | 'command'>,
+    env: NodeJS.ProcessEnv,
+  ): { server: AppServer; mark: string } {
+    const { directory, platform, clock, endMs, log } = this.#options
     const mark = this.mark()
     const server = startAppServer({
-      path: binary.path,
-      args: [...overrides, ...more].flatMap(pair => ['-c', pair]),
-      ...(command && { command }),
+      ...program,
       env: { ...env, [MARK_VARIABLE]: mark },
       directory,
       clock,

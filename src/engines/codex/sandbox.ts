@@ -127,6 +127,36 @@ export function hidingProfile(
   return { name: HIDING, overrides }
 }
 
+/**
+ * The `key=value` pairs for codex's `-c` by which `codex sandbox` holds a whole program to the rights of a thread; beside these
+ * it may write in folders of its own. It reaches the network, as its model is there: of a program and its commands the
+ * sandbox makes no difference. Not for full access, which is no box.
+ * @param own `home`: absolute paths that are there, which it may write; `configuration`: what it may not, relative to `directory`
+ */
+export function boxOverrides(
+  { readOnly, writable, unreadable = [] }: ThreadRights,
+  directory: string,
+  choice: SandboxChoice,
+  { home, configuration }: { home: readonly string[]; configuration: readonly string[] },
+): readonly string[] {
+  // It may lie below a temporary folder.
+  const readsAll = { ':root': 'read', [directory]: 'read' }
+  const rights = readOnly
+    ? { filesystem: readsAll }
+    : choice.mode === 'read-only'
+      ? { filesystem: { ...readsAll, [join(directory, '.codemachine')]: 'write' } }
+      : writable
+        ? profileOfFolders(directory, writable, choice)
+        : profileOfAll(directory, choice)
+  const own = Object.fromEntries(home.map(path => [path, 'write']))
+  const temporary = { ':tmpdir': 'write', ':slash_tmp': 'write' }
+  const open = { filesystem: { ...temporary, ...rights.filesystem, ...own }, network: { enabled: true } }
+  const closed = configuration.map(path => join(directory, path)).filter(path => mayBeThere(path, open))
+  const filesystem = { ...open.filesystem, ...Object.fromEntries(closed.map(path => [path, 'read'])) }
+  const box = withoutReading({ ...open, filesystem }, [...new Set(unreadable)].sort())
+  return [`permissions=${tomlInline({ [BOX]: box })}`, `default_permissions="${BOX}"`]
+}
+
 function withoutReading(profile: Profile, unreadable: readonly string[]): Profile {
   const denied = unreadable.filter(path => mayBeThere(path, profile))
   return {
@@ -191,6 +221,8 @@ const HIDING = 'codemachine-hiding'
 const READING = 'codemachine-reading'
 /** Name of the permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
+/** Name of the permission profile of a whole program, with its commands. */
+const BOX = 'codemachine-box'
 
 /**
  * The sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted.

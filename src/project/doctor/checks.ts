@@ -323,6 +323,7 @@ const USUAL_CODES: Record<Check, ErrorCode> = {
   login: 'CM0302',
   sandbox: 'CM0308',
   provider: 'CM0311',
+  engine: 'CM0312',
   packages: 'CM1102',
   database: 'CM1103',
   clock: 'CM1116',

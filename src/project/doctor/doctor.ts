@@ -24,6 +24,7 @@ import {
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
+import { lookAtEngines } from './engines.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
@@ -63,9 +64,14 @@ export async function* examine(
   const codex = settings.value ? checkCodex(run, settings.value, directory ?? run.temporary, deadline) : null
   const inUse = settings.value
   const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
+  const engine =
+    inUse === null || inUse.settings.engine === 'codex'
+      ? null
+      : run.look('engine', FIND_MS, () => lookAtEngines(world, options.directory, inUse.settings.engine))
   for (const each of started) yield await each
   if (codex !== null) yield await codex
   if (providers !== null) yield await providers
+  if (engine !== null) yield await engine
 }
 
 async function isAtWork(world: World, directory: string): Promise<boolean> {

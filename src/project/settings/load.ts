@@ -7,6 +7,7 @@ import type { ProvidersByName } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import { valueProblem } from '../../platform/toml-check.ts'
 import { agentTables } from './agents.ts'
+import { effectiveEngines, type NamedEngines } from './engines.ts'
 import { effectiveGates, gateEntries, type LoadedGates } from './gates.ts'
 import { type KeySettings, keySettings } from './keys.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
@@ -50,6 +51,8 @@ export interface LoadedSettings extends LoadedGates {
   sources: SettingSources
   /** Those that `settings.provider` may name, beside `codex`. */
   providers: ProvidersByName
+  /** The engines of other makers that a run may name. */
+  engines: NamedEngines
   /** What models cost, in the person's file. */
   prices: readonly ModelPrice[]
   /** Model and effort without the flags: the values that agents' profiles are written with. */
@@ -76,6 +79,7 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   for (const entry of inTexts) checkEntry(entry)
   const entries = [...ofPerson.entries, ...ofProject.entries, ...inTexts]
   const providers = effectiveProviders(ofPerson, places.env)
+  const engines = effectiveEngines(ofPerson)
 
   const winners = winnersOf(entries)
   const settings = settingsOf(winners)
@@ -90,6 +94,7 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
     settings,
     sources,
     providers,
+    engines,
     prices: pricesOf(ofPerson),
     lasting: { model, effort },
     agentTables: {

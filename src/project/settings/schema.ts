@@ -145,6 +145,13 @@ const providerName = v.pipe(
   v.description('the name of a provider, such as "local" of a table [providers.local], "ollama" or "codex"'),
 )
 
+/** The name of an engine that runs rounds. */
+const engineName = v.pipe(
+  v.string(),
+  v.regex(/^[a-z][a-z0-9-]{0,39}$/),
+  v.description('the name of an engine, such as "codex", or "claude" of a table [engines.claude]'),
+)
+
 /** The name of an environment variable; what was meant as its value is not shown. */
 const variableName = v.pipe(
   v.string(),
@@ -249,6 +256,8 @@ export const settingsSchema = v.strictObject({
   model: may('free', orNull(line('the name of a model'))),
   effort: may('free', orNull(word(EFFORT))),
   provider: may('none', providerName),
+  // A clone would choose a program that has its own login.
+  engine: may('none', engineName),
   sandbox: may('not-looser', oneOf(SANDBOX_MODES)),
   network: may('not-looser', trueOrFalse),
   silenceMinutes: may('never-higher', minutes),
@@ -357,6 +366,7 @@ const FLAGS = {
   model: '--model',
   effort: '--effort',
   provider: '--provider',
+  engine: '--engine',
   sandbox: '--sandbox',
   network: '--network',
   keepAwake: '--no-keep-awake',
@@ -474,6 +484,19 @@ export const providerTable = v.pipe(
   ),
 )
 
+/** An engine of another maker, of a file. */
+export const engineSchema = table({
+  kind: oneOf(['acp']),
+  command: commandLine,
+  home: v.pipe(
+    v.array(v.pipe(line('', 4000), v.regex(/^(?:~(?:[/\\]|$)|[/\\]|[a-z]:[/\\])/i))),
+    v.maxLength(20),
+    v.description('a list of folders, absolute or in your home, such as ["~/.claude"]'),
+  ),
+  configuration: filesInside,
+  env: v.record(variableName, v.pipe(v.string(), v.maxLength(4000), v.metadata({ secret: true }))),
+})
+
 /** What a model costs per million tokens; a model of one's own may cost nothing. */
 const price = v.pipe(
   v.number(),
@@ -532,6 +555,7 @@ export const settingsFileSchema = table(
     gates: v.array(gateSchema),
     // A clone would name where the code is sent, lift a limit of cost, or say what Ctrl+E does.
     providers: may('none', v.record(providerTable, providerSchema)),
+    engines: may('none', v.record(engineName, engineSchema)),
     prices: may(
       'none',
       v.record(v.pipe(line('', 500), v.description('the name of a model, such as [prices."gpt-5.5"]')), priceSchema),

@@ -193,7 +193,7 @@ export function refuseCopy(records: Pick<Records, 'directory'>): void {
 }
 
 /** What codemachine itself keeps in the root. */
-const OWN_ENTRIES = new Set(['state', 'codex', 'demo'])
+const OWN_ENTRIES = new Set(['state', 'codex', 'engines', 'demo'])
 
 function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)

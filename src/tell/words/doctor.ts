@@ -18,6 +18,7 @@ export type Check =
   | 'login'
   | 'sandbox'
   | 'provider'
+  | 'engine'
   | 'packages'
   | 'database'
   | 'clock'

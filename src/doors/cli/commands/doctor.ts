@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import { UserError } from '../../../base/errors.ts'
 import type { OnLate } from '../../../project/doctor/checks.ts'
 import { examine } from '../../../project/doctor/doctor.ts'
+import { lookAtEngines } from '../../../project/doctor/engines.ts'
 import { sendSamples } from '../../../project/open-run.ts'
 import { conclusionOf, type Finding, lineOfWaiting, linesOfFinding } from '../../../tell/words/doctor.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -15,6 +16,18 @@ export async function doctor(
   const onLate = sayWaiting(context)
   const found = examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null, onLate })
   return await showFindings(context, found, { json: json === true })
+}
+
+/** `codemachine engines`: the agents that can run rounds, each tried in its box. */
+export async function engines(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
+  const findings = await lookAtEngines(context, directoryOf(context, place))
+  if (json) {
+    context.stdout.write(`${JSON.stringify(findings)}\n`)
+    return 0
+  }
+  const paint = wantsColour(context) ? coloured : undefined
+  for (const line of findings.flatMap(finding => linesOfFinding(finding, paint))) context.stdout.write(`${line}\n`)
+  return 0
 }
 
 /**

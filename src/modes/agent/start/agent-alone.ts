@@ -102,6 +102,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     overrides: call.options.config ?? [],
     asks: true,
     provider,
+    isCodex: true,
   })
   if (offered?.isLoggedIn === false)
     throw new UserError('CM0302', 'Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })

@@ -1,0 +1,587 @@
+import { mkdir } from 'node:fs/promises'
+import { isAbsolute } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import {
+  type ClientConnection,
+  client,
+  methods,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+  RequestError,
+} from '@agentclientprotocol/sdk'
+import type { ServerNotification } from '../../../protocol/codex.ts'
+import { messageOf } from '../../base/errors.ts'
+import { clipEnd } from '../../base/text.ts'
+import {
+  type Engine,
+  type EngineSetup,
+  type PreparedRound,
+  type RoundRun,
+  type SandboxProblem,
+  type ThreadSpec,
+  unusableRound,
+} from '../../core/engine.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import type { ExternalEngine } from '../../core/shapes/external-engine.ts'
+import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
+import { liesIn, type WritableByAgents, writableByAgents } from '../../platform/files.ts'
+import { findProgram, isProgram, type ProgramFound, pathVariable } from '../../platform/run-process.ts'
+import type { AppServer, AppServerExit } from '../codex/app-server.ts'
+import { describeExit } from '../codex/app-server.ts'
+import { INTERRUPTED } from '../codex/classify.ts'
+import { Activity, RoundFeed, watchForSilence } from '../codex/round-feed.ts'
+import { Rights } from '../codex/sandbox/rights.ts'
+import { describeProblem } from '../codex/sandbox/try-sandbox.ts'
+import { besidesDirectory, boxOverrides, hidesFiles } from '../codex/sandbox.ts'
+import { memberOf, stringMember } from '../codex/wire.ts'
+import { AcpUpdates } from './acp-updates.ts'
+import { outcomeOfError, outcomeOfStop } from './outcome.ts'
+import { type ServedTools, serveTools, TOOL_SERVER } from './tool-server.ts'
+
+/** The longest message that is read, bytes. */
+const MOST_MESSAGE_BYTES = 16 * 1024 * 1024
+/** How often an agent may ask for permission in a turn before it counts as one that gets nowhere. */
+const MOST_ASKED = 2_000
+
+/**
+ * Runs rounds on a coding agent of another maker that speaks the Agent Client Protocol, version 1: one process a round. Its
+ * whole process tree runs in codex's sandbox, with the rights of the rounds and the folders of its own.
+ */
+export class AcpEngine implements Engine {
+  readonly name: string
+  readonly version: string
+  readonly #options: EngineSetup
+  readonly #external: ExternalEngine
+  readonly #rights: Rights
+  readonly #rounds = new Set<AcpRound>()
+
+  constructor(external: ExternalEngine, options: EngineSetup) {
+    this.name = external.name
+    // The box is codex's, whichever agent is in it.
+    this.version = options.binary.version
+    this.#external = external
+    this.#options = options
+    this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
+  }
+
+  prepare(thread: ThreadSpec): PreparedRound {
+    const refused = refusalOf(thread, this.name)
+    if (refused !== null) return unusableRound(thread, { class: 'config', message: refused })
+    const round: AcpRound = new AcpRound({
+      ...this.#options,
+      external: this.#external,
+      thread,
+      rights: this.#rights,
+      onOver: () => this.#rounds.delete(round),
+    })
+    this.#rounds.add(round)
+    return round
+  }
+
+  /** Has the agent begin a session in its box, and ends it: what it says of itself, or why it cannot work. Never rejects. */
+  async greet(): Promise<{ agent: string } | RoundOutcome> {
+    const round: AcpRound = new AcpRound({
+      ...this.#options,
+      external: this.#external,
+      thread: { ...THREAD_OF_TRY, readOnly: true },
+      rights: this.#rights,
+      onOver: () => this.#rounds.delete(round),
+    })
+    this.#rounds.add(round)
+    return await round.greet()
+  }
+
+  get hidesFiles(): boolean {
+    return hidesFiles(this.#options.sandbox)
+  }
+
+  async trySandbox(signal: AbortSignal): Promise<SandboxProblem | null> {
+    const { sandbox, directory, platform, clock } = this.#options
+    if (sandbox.mode === 'danger-full-access' || platform === 'win32') return null
+    const { server } = this.#rights.start(boxed(['/bin/sh', '-c', ':'], THREAD_OF_TRY, this.#external, this.#options))
+    const over = new AbortController()
+    const late = clock.wait(TRY_MS, AbortSignal.any([signal, over.signal])).then(() => server.close())
+    const exit = await Promise.race([server.exit, late])
+    over.abort()
+    if (signal.aborted || exit.reason !== 'exited' || exit.code === 0) return null
+    return await describeProblem(exit.stderr, { directory, sandbox, platform })
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all([...this.#rounds].map(round => round.ending))
+    await this.#rights.servers.sweep()
+  }
+
+  async close(): Promise<void> {
+    for (const round of this.#rounds) round.discard()
+    await this.settle()
+    await this.#rights.servers.close()
+  }
+}
+
+/** The longest that its sandbox is waited for, ms. */
+const TRY_MS = 15_000
+const THREAD_OF_TRY: ThreadSpec = { agent: 'sandbox', developerInstructions: '', model: null, effort: null }
+
+/** Why an agent of another maker cannot have a thread, a sentence; null: it can. */
+function refusalOf({ provider, noShell, args = [] }: ThreadSpec, name: string): string | null {
+  if (provider !== undefined && provider !== CODEX_PROVIDER)
+    return `The engine ${name} has models of its own; use the engine codex with the provider ${provider}.`
+  if (noShell)
+    return `The engine ${name} cannot be kept from running commands itself, as this step needs; use the engine codex.`
+  if (args.length > 0) return `The engine ${name} takes no arguments for codex exec (${args[0]}); leave them out.`
+  return null
+}
+
+/** The arguments of codex that run a command in the box of a thread. */
+function boxed(
+  command: readonly string[],
+  thread: ThreadSpec,
+  external: ExternalEngine,
+  { directory, sandbox }: Pick<EngineSetup, 'directory' | 'sandbox'>,
+): readonly string[] {
+  const overrides = boxOverrides(thread, directory, sandbox, external)
+  return ['sandbox', ...overrides.flatMap(pair => ['-c', pair]), '--', ...command]
+}
+
+interface AcpRoundOptions extends EngineSetup {
+  external: ExternalEngine
+  thread: ThreadSpec
+  rights: Rights
+  /** Called once, when nothing of it runs or will run. */
+  onOver(): void
+}
+
+/** A connection to an agent that has a session. */
+interface Session {
+  /** Name and version, as it says them itself. */
+  agent: string
+  server: AppServer
+  connection: ClientConnection
+  id: string
+  updates: AcpUpdates
+  tools: ServedTools | null
+}
+
+/**
+ * One agent process, and its turns.
+ *
+ *     waiting ──run()──▶ running ──▶ kept ──carryOn()──▶ running …
+ *        │                  └──────────┴──▶ over
+ *        └──discard(), interrupt()───────────▲
+ */
+class AcpRound implements PreparedRound {
+  readonly thread: ThreadSpec
+  readonly #options: AcpRoundOptions
+  readonly #feed: RoundFeed
+  readonly #activity: Activity
+  readonly #over = Promise.withResolvers<void>()
+  /** Aborted when it is to end. */
+  readonly #leaving = new AbortController()
+  #session: Session | null = null
+  #server: AppServer | null = null
+  #run: RoundRun | null = null
+  #isTurnOn = false
+  #asked = 0
+  #isOver = false
+  /** Why it is being ended: the first cause counts. */
+  #cause: RoundOutcome | null = null
+
+  constructor(options: AcpRoundOptions) {
+    this.#options = options
+    this.thread = options.thread
+    this.#feed = new RoundFeed(options)
+    this.#activity = new Activity(options.clock.monotonic())
+  }
+
+  /** Resolves at once, or when a process that is being ended has ended. */
+  get ending(): Promise<void> {
+    return this.#cause !== null || this.#leaving.signal.aborted ? this.#over.promise : Promise.resolve()
+  }
+
+  /** What the agent says of itself, once it has begun a session; or why it begins none. */
+  async greet(): Promise<{ agent: string } | RoundOutcome> {
+    const silent: RoundRun = { round: 0, input: '', onEvent() {}, onLive() {}, onRecord() {} }
+    this.#feed.open(silent)
+    const started = await this.#start(silent)
+    await this.#leave()
+    return 'class' in started ? started : { agent: started.agent }
+  }
+
+  /** The protocol has no word for it. */
+  async limits(): Promise<null> {
+    return null
+  }
+
+  async run(run: RoundRun): Promise<RoundOutcome> {
+    if (this.#cause) return this.#cause
+    this.#run = run
+    this.#feed.open(run)
+    const outcome = await this.#begin(run)
+    if (!this.#isKept(outcome)) await this.#leave()
+    return outcome
+  }
+
+  async carryOn(input: string): Promise<RoundOutcome | null> {
+    const session = this.#session
+    const run = this.#run
+    if (session === null || run === null || this.#isOver || this.#leaving.signal.aborted) return null
+    this.#feed.open(run)
+    const outcome = await this.#turn(session, input)
+    if (!this.#isKept(outcome)) await this.#leave()
+    return outcome
+  }
+
+  async steer(): Promise<false> {
+    return false
+  }
+
+  async interrupt(): Promise<void> {
+    await this.#end(INTERRUPTED)
+  }
+
+  discard(): void {
+    void this.#end(INTERRUPTED)
+  }
+
+  #isKept({ class: end }: RoundOutcome): boolean {
+    const isAlive = this.#session !== null && !this.#leaving.signal.aborted
+    return isAlive && (end === 'network' || (end === 'worked' && this.#run?.keepsThread === true))
+  }
+
+  async #begin(run: RoundRun): Promise<RoundOutcome> {
+    const started = await this.#start(run)
+    if ('class' in started) return this.#cause ?? started
+    this.#session = started
+    if (this.#cause) return this.#cause
+    return await this.#turn(started, promptOf(this.thread, run))
+  }
+
+  /** Starts the agent, and a session of it. */
+  async #start(run: RoundRun): Promise<Session | RoundOutcome> {
+    const { directory, external, clock, requestMs, codemachineVersion, log } = this.#options
+    const program = await this.#program()
+    if ('class' in program) return program
+    for (const folder of external.home) await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (this.#cause) return this.#cause
+    const server = this.#spawn([program.path, ...external.command.slice(1)])
+    this.#server = server
+    let updates: AcpUpdates | null = null
+    const connection = client({ name: 'codemachine' })
+      .onRequest(methods.client.session.requestPermission, ({ params }) => this.#permit(params))
+      .onNotification(methods.client.session.update, ({ params }) => {
+        if (this.#isTurnOn && params.sessionId === this.#session?.id && updates !== null)
+          for (const each of updates.take(params.update)) this.#take(each)
+      })
+      .connect(
+        ndJsonStream(
+          Writable.toWeb(server.stdin) as WritableStream<Uint8Array>,
+          Readable.toWeb(server.stdout) as ReadableStream<Uint8Array>,
+          { maxMessageBytes: MOST_MESSAGE_BYTES },
+        ),
+      )
+    connection.closed.catch((error: unknown) => log(`${external.name}: the connection broke: ${messageOf(error)}`))
+    const ask = async (method: string, params: object) => {
+      const answer = connection.agent.request<unknown>(method, params)
+      answer.catch(() => {})
+      return await this.#within(server, answer, requestMs, method)
+    }
+    try {
+      const hello = await ask(methods.agent.initialize, {
+        protocolVersion: PROTOCOL_VERSION,
+        clientCapabilities: {
+          fs: { readTextFile: false, writeTextFile: false },
+          terminal: false,
+          _meta: { terminal_output: true },
+        },
+        clientInfo: { name: 'codemachine', version: codemachineVersion },
+      })
+      const speaks = memberOf(hello, 'protocolVersion')
+      if (speaks !== PROTOCOL_VERSION)
+        return config(
+          `${external.name} speaks version ${String(speaks)} of the Agent Client Protocol; codemachine speaks ${PROTOCOL_VERSION}.`,
+        )
+      const tools = await this.#offer(run, hello)
+      const created = await ask(methods.agent.session.new, {
+        cwd: directory,
+        mcpServers:
+          tools === null
+            ? []
+            : [
+                {
+                  type: 'http',
+                  name: TOOL_SERVER,
+                  url: tools.url,
+                  headers: [{ name: 'authorization', value: tools.authorization }],
+                },
+              ],
+      }).catch(async (error: unknown) => {
+        await tools?.[Symbol.asyncDispose]()
+        throw error
+      })
+      const id = stringMember(created, 'sessionId')
+      if (id === null) return config(`${external.name} began no session: its answer to session/new has no sessionId.`)
+      updates = new AcpUpdates(directory, id)
+      const session = { agent: agentOf(hello), server, connection, id, updates, tools }
+      // From here on `#leave` ends it, whatever comes of the model.
+      this.#session = session
+      await this.#choose(created, id, ask)
+      return session
+    } catch (error) {
+      return await this.#failed(error, server, true)
+    } finally {
+      this.#activity.restart(clock.monotonic())
+    }
+  }
+
+  /** Where its program lies: never where an agent can write. */
+  async #program(): Promise<{ path: string } | RoundOutcome> {
+    const { external, env, platform, directory, sandbox } = this.#options
+    const [name] = external.command
+    const where = writableByAgents(directory, env, besidesDirectory(sandbox))
+    const { path, passedOver } = isAbsolute(name)
+      ? await namedProgram(name, where)
+      : await findProgram(name, { env, platform, where })
+    if (path !== null) return { path }
+    if (passedOver.length > 0)
+      return config(
+        `${external.name}: the program ${name} lies where an agent can write (${passedOver[0]}); install it elsewhere.`,
+      )
+    return config(
+      `${external.name}: there is no program ${name} on PATH; install it, or name it by its absolute path in [engines.${external.name}].`,
+    )
+  }
+
+  #spawn(command: readonly string[]): AppServer {
+    const { rights, external, sandbox } = this.#options
+    const { env, forCommands } = rights.shielded
+    const own: NodeJS.ProcessEnv = { ...env, ...external.env }
+    // Codex starts no git for its sandbox command; what its rounds are kept from is the business of the box here.
+    for (const [variable, value] of Object.entries(forCommands)) {
+      if (variable === pathVariable(env)) continue
+      if (value === null) delete own[variable]
+      else own[variable] = value
+    }
+    const isOpen = sandbox.mode === 'danger-full-access'
+    const { server } = isOpen
+      ? rights.servers.startOther(command, own)
+      : rights.servers.start(own, boxed(command, this.thread, external, { ...this.#options, sandbox: rights.sandbox }))
+    rights.servers.works(server)
+    return server
+  }
+
+  /** The tools of the thread, where the agent takes them; null: none are offered. */
+  async #offer(run: RoundRun, hello: unknown): Promise<ServedTools | null> {
+    const { tools = [] } = this.thread
+    const { onToolCall } = run
+    if (tools.length === 0 || onToolCall === undefined) return null
+    if (memberOf(memberOf(memberOf(hello, 'agentCapabilities'), 'mcpCapabilities'), 'http') !== true) {
+      const names = tools.map(({ name }) => name).join(', ')
+      this.#warn(
+        `The engine ${this.#options.external.name} takes no tools over HTTP, so the agent works without ${names}.`,
+      )
+      return null
+    }
+    return await serveTools({
+      tools,
+      version: this.#options.codemachineVersion,
+      answer: (call, over) => onToolCall(call, AbortSignal.any([over, this.#leaving.signal])),
+    })
+  }
+
+  /** Sets model and effort of the thread, and says in a sentence what the agent does not take. */
+  async #choose(
+    created: unknown,
+    sessionId: string,
+    ask: (method: string, params: object) => Promise<unknown>,
+  ): Promise<void> {
+    const { name } = this.#options.external
+    const offered = memberOf(created, 'configOptions')
+    for (const [category, value] of [
+      ['model', this.thread.model],
+      ['thought_level', this.thread.effort],
+    ] as const) {
+      if (value === null) continue
+      const option = (Array.isArray(offered) ? offered : []).find(each => memberOf(each, 'category') === category)
+      const configId = stringMember(option, 'id')
+      const what = category === 'model' ? 'model' : 'effort'
+      try {
+        if (configId === null) throw new Error(`it lets nobody choose its ${what}`)
+        await ask(methods.agent.session.setConfigOption, { sessionId, configId, value })
+      } catch (error) {
+        this.#warn(`The engine ${name} works with its own ${what}, and not with ${value}: ${messageOf(error)}.`)
+      }
+    }
+  }
+
+  async #turn(session: Session, text: string): Promise<RoundOutcome> {
+    const { clock } = this.#options
+    const { server, connection, id: sessionId, updates } = session
+    this.#isTurnOn = true
+    for (const each of updates.begin()) this.#take(each)
+    this.#activity.beginTurn(clock.monotonic())
+    const watch = watchForSilence({
+      ...this.#options,
+      activity: this.#activity,
+      onSlept: ms => this.#feed.machineSlept(ms),
+      onSilent: message =>
+        void this.#end({ class: 'silent', message: message.replace(/\bcodex\b/, this.#options.external.name) }),
+    })
+    let usage: unknown
+    let outcome: RoundOutcome
+    try {
+      const answer = connection.agent.request<unknown>(methods.agent.session.prompt, {
+        sessionId,
+        prompt: [{ type: 'text', text }],
+      })
+      answer.catch(() => {})
+      const said = await this.#within(server, answer, null, methods.agent.session.prompt)
+      usage = memberOf(said, 'usage')
+      outcome = outcomeOfStop(memberOf(said, 'stopReason'))
+    } catch (error) {
+      outcome = await this.#failed(error, server, false)
+    } finally {
+      watch.stop()
+    }
+    for (const each of updates.end(usage)) this.#take(each)
+    this.#isTurnOn = false
+    // What was to be stopped and came to its end all the same did its work.
+    return outcome.class === 'worked' ? outcome : (this.#cause ?? outcome)
+  }
+
+  /** The answer of the agent, unless it ends before, or is silent for so long, ms; null: it may take its time. */
+  async #within(server: AppServer, answer: Promise<unknown>, mostMs: number | null, method: string): Promise<unknown> {
+    const { clock } = this.#options
+    const over = new AbortController()
+    const late =
+      mostMs === null ? new Promise<never>(() => {}) : clock.wait(mostMs, over.signal).then(() => new Late(method))
+    try {
+      const first = await Promise.race([answer, late, server.exit.then(exit => new Gone(exit))])
+      if (first instanceof Late || first instanceof Gone) throw first
+      return first
+    } finally {
+      over.abort()
+    }
+  }
+
+  async #failed(error: unknown, server: AppServer, isStarting: boolean): Promise<RoundOutcome> {
+    const { external, clock, requestMs } = this.#options
+    const { name } = external
+    if (error instanceof Late)
+      return { class: 'silent', message: `${name} did not answer ${error.method} within ${requestMs / 1000} s.` }
+    if (error instanceof RequestError) return outcomeOfError(error, clock.now(), this.#session?.updates.fullUntil)
+    // A connection that broke says less than the process behind it, which ends a moment later.
+    const exit = error instanceof Gone ? error.exit : await server.close()
+    const message = describeExit(exit).replace(/^codex\b/, name)
+    const isLasting = isStarting && exit.reason === 'exited' && (exit.code === 126 || exit.code === 127)
+    return { class: isLasting || exit.reason === 'not-started' ? 'config' : 'crashed', message }
+  }
+
+  /** Says yes: what it may do is what its box lets it do. */
+  #permit({ options }: { options: readonly { optionId: string; kind: string }[] }) {
+    this.#asked += 1
+    if (this.#asked > MOST_ASKED) {
+      const message = `${this.#options.external.name} asked for permission ${this.#asked} times in one round.`
+      void this.#end({ class: 'refused', message })
+    }
+    const yes = options.find(({ kind }) => kind === 'allow_once') ?? options.find(({ kind }) => kind === 'allow_always')
+    const isOver = this.#leaving.signal.aborted || yes === undefined
+    if (isOver) return { outcome: { outcome: 'cancelled' as const } }
+    return { outcome: { outcome: 'selected' as const, optionId: yes.optionId } }
+  }
+
+  #warn(message: string): void {
+    this.#take({ method: 'warning', params: { threadId: null, message } } as unknown as ServerNotification)
+  }
+
+  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  #take(message: ServerNotification): void {
+    const { clock, log, external } = this.#options
+    try {
+      const now = clock.monotonic()
+      this.#activity.heard(now)
+      this.#activity.note(message, now)
+      this.#feed.line(JSON.stringify(message), message)
+      this.#feed.notification(message, {})
+    } catch (error) {
+      log(`${message.method} from ${external.name} was not understood: ${messageOf(error)}`)
+    }
+  }
+
+  /** Ends it, for this cause if it is the first: the agent is told, and its process ended if it does not come to its end. */
+  async #end(cause: RoundOutcome): Promise<void> {
+    if (this.#isOver) return
+    this.#cause ??= cause
+    this.#leaving.abort()
+    const session = this.#session
+    if (session !== null && this.#isTurnOn)
+      await session.connection.agent.notify(methods.agent.session.cancel, { sessionId: session.id }).catch(() => {})
+    if (this.#isTurnOn || this.#server !== null) {
+      void this.#server?.close()
+      if (!this.#isTurnOn) await this.#leave()
+      return await this.#over.promise
+    }
+    await this.#leave()
+  }
+
+  async #leave(): Promise<void> {
+    this.#leaving.abort()
+    const { tools = null, connection } = this.#session ?? {}
+    connection?.close()
+    await this.#server?.close()
+    await tools?.[Symbol.asyncDispose]()
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#feed.close()
+    this.#over.resolve()
+    this.#options.onOver()
+  }
+}
+
+/** One that the person names by its path may lie in a temporary directory, as codex may. */
+async function namedProgram(
+  file: string,
+  { workDirectory, gitDirectories, elsewhere }: WritableByAgents,
+): Promise<ProgramFound> {
+  if (!(await isProgram(file))) return { path: null, passedOver: [] }
+  const isInReach = liesIn(file, [...workDirectory, ...gitDirectories, ...elsewhere])
+  return isInReach ? { path: null, passedOver: [file] } : { path: file, passedOver: [] }
+}
+
+/** The agent did not answer in time. */
+class Late {
+  readonly method: string
+
+  constructor(method: string) {
+    this.method = method
+  }
+}
+
+/** The agent's process ended first. */
+class Gone {
+  readonly exit: AppServerExit
+
+  constructor(exit: AppServerExit) {
+    this.exit = exit
+  }
+}
+
+function agentOf(hello: unknown): string {
+  const info = memberOf(hello, 'agentInfo')
+  const [name, version] = [stringMember(info, 'name') ?? 'an agent without a name', stringMember(info, 'version')]
+  return clipEnd(version === null ? name : `${name} ${version}`, 200)
+}
+
+function config(message: string): RoundOutcome {
+  return { class: 'config', message }
+}
+
+/** Instructions, request and the form of the answer in one text: the protocol has one prompt. */
+function promptOf({ developerInstructions }: ThreadSpec, { input, outputSchema }: RoundRun): string {
+  const parts = [developerInstructions.trimEnd(), input]
+  if (outputSchema !== undefined)
+    parts.push(
+      `End with one message that is a JSON value and nothing else: no text around it, no code fence. It fits this JSON Schema:\n${JSON.stringify(outputSchema)}`,
+    )
+  return parts.join('\n\n')
+}

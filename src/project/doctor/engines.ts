@@ -1,0 +1,87 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { version } from '../../base/package.ts'
+import type { EngineSetup } from '../../core/engine.ts'
+import { AcpEngine } from '../../engines/acp/acp-engine.ts'
+import { startTimeOf } from '../../platform/processes.ts'
+import { recordsOf, rootOf } from '../../session/records/records.ts'
+import { shellWord } from '../../tell/words/commands.ts'
+import type { Finding } from '../../tell/words/doctor.ts'
+import { codexFor, namedCodex, timesOf } from '../engine-of-project.ts'
+import { settingsOf } from '../open-run.ts'
+import { externalEngine, type NamedEngine, PRESETS } from '../settings/engines.ts'
+import type { World } from '../world.ts'
+import { ok, warning } from './checks.ts'
+
+/** How long each may take to answer one request, ms. */
+const ANSWER_MS = 20_000
+
+/**
+ * The agents of other makers that can run rounds: each begins a session in its box, in a new empty directory, and ends it. No
+ * model is asked. A finding for each.
+ * @param only the name of one; null: all
+ */
+export async function lookAtEngines(world: World, directory: string, only: string | null = null): Promise<Finding[]> {
+  const loaded = await settingsOf(world, directory, {})
+  const { settings, engines } = loaded
+  const { clock, platform, env, home, templates, pid } = world
+  const root = rootOf(world)
+  const binary = await codexFor(world, recordsOf({ root, templates }, directory), namedCodex(loaded), {
+    makesCopy: false,
+  })
+  const place = await realpath(await mkdtemp(join(tmpdir(), 'codemachine-engines-')))
+  const setup: EngineSetup = {
+    directory: place,
+    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
+    env,
+    binary,
+    overrides: [],
+    key: 'engines',
+    owner: { pid, startTime: await startTimeOf(pid, platform) },
+    platform,
+    clock,
+    codemachineVersion: version,
+    requestMs: ANSWER_MS,
+    endMs: settings.endSeconds * 1000,
+    ...timesOf(settings),
+    log: () => {},
+  }
+  const asked = [...engines.values()].filter(({ name }) => only === null || name === only)
+  try {
+    return await Promise.all(asked.map(each => lookAtEngine(each, setup, { home, root })))
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+async function lookAtEngine(
+  named: NamedEngine,
+  setup: EngineSetup,
+  places: { home: string; root: string },
+): Promise<Finding> {
+  const external = externalEngine(named, places)
+  const engine = new AcpEngine(external, setup)
+  try {
+    const said = await engine.greet()
+    if ('agent' in said) {
+      const box =
+        setup.sandbox.mode === 'danger-full-access'
+          ? 'no sandbox holds it'
+          : `it may also write ${external.home.join(', ')}`
+      return ok('engine', `${named.name} works: ${said.agent}; ${box}`)
+    }
+    return warning('engine', said.message ?? `${named.name} began no session.`, mendOf(named, external.env, said.class))
+  } finally {
+    await engine.close()
+  }
+}
+
+/** What to do about an engine that begins no session, a sentence. */
+function mendOf({ name }: NamedEngine, env: Readonly<Record<string, string>>, why: string): string {
+  const preset = PRESETS[name]
+  if (preset === undefined) return `Correct [engines.${name}] in your own config.toml, or leave it out.`
+  if (why !== 'auth') return `Install it with \`${preset.install}\`, or ignore it.`
+  const variables = Object.entries(env).map(([variable, value]) => `${variable}=${shellWord(value)}`)
+  return `Log in: ${[...variables, preset.login].join(' ')}`
+}

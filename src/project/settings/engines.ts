@@ -1,0 +1,112 @@
+import { join } from 'node:path'
+import type * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
+import type { ExternalEngine } from '../../core/shapes/external-engine.ts'
+import { OWN_ENGINES } from '../../engines/registry.ts'
+import type { engineSchema } from './schema.ts'
+import type { SettingsFile } from './settings-file.ts'
+
+/** An engine that is known without a table: its program, and the variables by which it keeps all that it has in one folder. */
+interface Preset {
+  command: readonly [string, ...string[]]
+  /** The variables, by what they are below its own folder. */
+  folders: Readonly<Record<string, string>>
+  /** Where a project's own file configures it, relative to the work directory: these may name programs to run. */
+  configuration: readonly string[]
+  /** How a person installs it, a command. */
+  install: string
+  /** What a person runs, with these variables, to log in. */
+  login: string
+}
+
+/** Measured with claude-agent-acp 0.101, gemini-cli 0.61, opencode 1.18 and codex-acp 2.6. */
+export const PRESETS: Readonly<Record<string, Preset>> = {
+  claude: {
+    command: ['claude-agent-acp'],
+    folders: { CLAUDE_CONFIG_DIR: '' },
+    configuration: ['.claude', '.mcp.json'],
+    install: 'npm install --global @agentclientprotocol/claude-agent-acp',
+    login: 'claude /login',
+  },
+  gemini: {
+    command: ['gemini', '--acp'],
+    folders: { GEMINI_CLI_HOME: '' },
+    configuration: ['.gemini'],
+    install: 'npm install --global @google/gemini-cli',
+    login: 'gemini',
+  },
+  opencode: {
+    command: ['opencode', 'acp'],
+    folders: {
+      XDG_DATA_HOME: 'data',
+      XDG_CONFIG_HOME: 'config',
+      XDG_STATE_HOME: 'state',
+      XDG_CACHE_HOME: 'cache',
+    },
+    configuration: ['.opencode', 'opencode.json', 'opencode.jsonc'],
+    install: 'npm install --global opencode-ai',
+    login: 'opencode auth login',
+  },
+  'codex-acp': {
+    command: ['codex-acp'],
+    folders: { CODEX_HOME: '' },
+    configuration: ['.codex'],
+    install: 'npm install --global @agentclientprotocol/codex-acp',
+    login: 'codex login',
+  },
+}
+
+/** An engine of another maker as the settings name it. `home`: as written; null: a folder of codemachine's. */
+export interface NamedEngine extends Pick<ExternalEngine, 'name' | 'command' | 'env' | 'configuration'> {
+  home: readonly string[] | null
+}
+
+/** Those of the settings, by name. */
+export type NamedEngines = ReadonlyMap<string, NamedEngine>
+
+/** The engines of the person's file, and those that are known without. Throws a `UserError` of one sentence, with the place, for the first mistake. */
+export function effectiveEngines({ value, placeOf }: SettingsFile): NamedEngines {
+  const names = new Set([...Object.keys(PRESETS), ...Object.keys(value.engines ?? {})])
+  return new Map([...names].map(name => [name, namedEngine(name, value.engines?.[name], placeOf('engines', name))]))
+}
+
+function namedEngine(
+  name: string,
+  written: v.InferOutput<typeof engineSchema> | undefined,
+  place: string,
+): NamedEngine {
+  if (OWN_ENGINES.has(name))
+    throw new UserError('CM0312', `${place}: the engine ${name} is codemachine's own; choose another name.`)
+  const command = written?.command ?? PRESETS[name]?.command
+  if (command === undefined)
+    throw new UserError(
+      'CM0312',
+      `${place}: the engine ${name} has no command; name its program, such as command = ["claude-agent-acp"].`,
+    )
+  return {
+    name,
+    command,
+    home: written?.home ?? null,
+    env: written?.env ?? {},
+    configuration: written?.configuration ?? PRESETS[name]?.configuration ?? [],
+  }
+}
+
+/**
+ * The engine as it runs: with its own folder in the records, where its login is apart from the person's own, unless they name
+ * others.
+ * @param root where codemachine keeps its records
+ */
+export function externalEngine(
+  { home, env, ...named }: NamedEngine,
+  places: { home: string; root: string },
+): ExternalEngine {
+  if (home !== null)
+    return { ...named, env, home: home.map(path => (path.startsWith('~') ? join(places.home, path.slice(1)) : path)) }
+  const own = join(places.root, 'engines', named.name)
+  const folders = Object.entries(PRESETS[named.name]?.folders ?? {}).map(([variable, below]) => [
+    variable,
+    join(own, below),
+  ])
+  return { ...named, home: [own], env: { ...Object.fromEntries(folders), ...env } }
+}
