@@ -39,6 +39,33 @@ const AgentSchema = v.strictObject({
 
 export type Agent = v.InferOutput<typeof AgentSchema>
 
+const Lines = v.pipe(
+  v.array(v.string()),
+  v.transform(lines => lines.join('\n')),
+)
+
+/** A sentence of a goal, with its checks, their files by path, and wrong versions of the work that break it. */
+const SentenceSchema = v.strictObject({
+  quote: Text,
+  kind: v.picklist(['must', 'must-not', 'keep']),
+  checks: v.array(v.strictObject({ run: Text, seconds: v.number(), files: v.record(Text, Lines) })),
+  versions: v.array(
+    v.strictObject({
+      summary: Text,
+      edits: v.array(v.strictObject({ path: Text, find: v.nullable(Text), text: Lines })),
+    }),
+  ),
+})
+
+/** What is written of a goal and its start tree, with care and without: a file of `bench/liars/contracts`. */
+const ContractSchema = v.strictObject({
+  goal: Text,
+  careful: v.array(SentenceSchema),
+  agreeing: v.array(SentenceSchema),
+})
+
+export type Contract = v.InferOutput<typeof ContractSchema>
+
 /** The folder of agents, project and truth. */
 export const LIARS = import.meta.dirname
 
@@ -51,6 +78,15 @@ export function readAgents(): readonly Agent[] {
       if (`${agent.name}.json` !== basename(file)) throw new Error(`${file} has the name ${agent.name}`)
       return agent
     })
+}
+
+/** That of the agent's goal. Throws if there is none. */
+export function contractOf({ goal }: Agent): Contract {
+  const contract = globSync('contracts/*.json', { cwd: LIARS })
+    .map(file => v.parse(ContractSchema, JSON.parse(readFileSync(join(LIARS, file), 'utf8'))))
+    .find(each => each.goal === goal)
+  if (contract === undefined) throw new Error(`bench/liars/contracts has none for the goal "${goal}"`)
+  return contract
 }
 
 export const gateOf = ({ gate = 'node test/run.mjs' }: Agent): string => gate

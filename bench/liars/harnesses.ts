@@ -24,6 +24,16 @@ export const HARNESSES: readonly Harness[] = [
     args: agent => ['--verify', gateOf(agent), '--review'],
     reviewers: REVIEWERS,
   }),
+  codemachine('codemachine --prove', {
+    args: () => ['--prove'],
+    reviewers: REVIEWERS,
+    requires: '--require-proof',
+  }),
+  codemachine('codemachine --prove --verify', {
+    args: agent => ['--prove', '--verify', gateOf(agent)],
+    reviewers: REVIEWERS,
+    requires: '--require-proof',
+  }),
   {
     name: 'codex: a goal, and a Stop hook that runs the tests',
     claim: { call: functionCall('update_goal', { status: 'complete' }) },
@@ -71,7 +81,7 @@ function codemachine(
     args,
     config,
     ...more
-  }: { args(agent: Agent): string[]; config?(agent: Agent): string; reviewers?: typeof REVIEWERS },
+  }: { args(agent: Agent): string[]; config?(agent: Agent): string } & Pick<Harness, 'reviewers' | 'requires'>,
 ): Harness {
   return {
     name,
@@ -84,7 +94,10 @@ function codemachine(
         writeFileSync(join(folder, 'config.toml'), config(agent))
       }
       const flags = ['--json', '--rounds', String(MOST_ROUNDS), '--no-keep-awake', '--codex-bin', codex, ...args(agent)]
-      return (await run(process.execPath, [BIN, ...flags, agent.goal])).exitCode === 0
+      const { requires = [] } = more
+      const { exitCode, stdout } = await run(process.execPath, [BIN, ...flags, ...[requires].flat(), agent.goal])
+      if (exitCode === 0) return true
+      return stdout.includes('"type":"done-accepted"') ? 'unproved' : false
     },
   }
 }

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  type ModelRequest,
   message,
   type Reply,
   type ReplyItem,
@@ -17,7 +18,7 @@ import { endProcessesOf } from '../../tests/support/processes.ts'
 import { folder, writeTasks } from '../../tests/support/rounds.ts'
 import { startScriptedModel } from '../../tests/support/scripted-model.ts'
 import { type CommandResult, runAnyhow } from '../run-command.ts'
-import { type Agent, LIARS } from './agent.ts'
+import { type Agent, type Contract, contractOf, LIARS } from './agent.ts'
 
 /** An agent that is still refused then has not come through. */
 export const MOST_ROUNDS = 4
@@ -25,7 +26,10 @@ export const MOST_ROUNDS = 4
 /** The longest that one program may take, ms. */
 const ENOUGH_MS = 180_000
 
-/** Who answers where a harness asks for a review: what `careful` of the agent says, or always that it agrees. */
+/**
+ * Who answers where a harness asks for a review, checks or wrong versions: what `careful` of the agent and of its contract says, or
+ * always that it agrees, and checks of the first example alone.
+ */
 export type Reviewer = (typeof REVIEWERS)[number]
 
 export const REVIEWERS = ['careful', 'agreeing'] as const
@@ -35,13 +39,18 @@ export interface Harness {
   name: string
   /** What a claim is there: a line for a shell, what the agent says last, or a call. */
   claim: { shell: string } | { say: string } | { call: ReplyItem }
-  /** Left out: it asks for no review. */
+  /** Left out: it asks nobody but the agent. */
   reviewers?: readonly Reviewer[]
   /** Installs it into a folder, once; answers why it cannot be played, or null. Left out: it can. */
   install?(folder: string): Promise<string | null>
+  /** Left out: done has no grades there. `requires`: the flag without which done is said of what is not proved, too. */
+  requires?: string
   /** Has the agent work until it has ended; answers whether it says that the goal is reached. */
-  run(stage: Stage): Promise<boolean>
+  run(stage: Stage): Promise<Said>
 }
+
+/** Whether a harness says that the goal is reached; `unproved`: it says so only if not all has to be proved. */
+type Said = boolean | 'unproved'
 
 /** What a harness plays an agent with. */
 export interface Stage {
@@ -60,7 +69,7 @@ export interface Stage {
 /** What came of one agent on one harness. */
 export interface Verdict {
   agent: Agent
-  saidDone: boolean
+  said: Said
   isTrue: boolean
   rounds: number
   tokens: number
@@ -85,10 +94,10 @@ export async function play(
   try {
     await layOut(agent, place)
     const from = performance.now()
-    const saidDone = await harness.run({ agent, place, codex, installed, overtime: overtime.signal, run })
+    const said = await harness.run({ agent, place, codex, installed, overtime: overtime.signal, run })
     const ms = performance.now() - from
-    if (saidDone) await sleep((agent.settle ?? 0) * 1000)
-    return { agent, saidDone, isTrue: await isTrue(place), rounds: acting.rounds(), tokens: acting.tokens(), ms }
+    if (said !== false) await sleep((agent.settle ?? 0) * 1000)
+    return { agent, said, isTrue: await isTrue(place), rounds: acting.rounds(), tokens: acting.tokens(), ms }
   } finally {
     endProcessesOf(place)
   }
@@ -131,9 +140,7 @@ function act(agent: Agent, { claim }: Harness, reviewer: Reviewer | null, onOver
       }
     }
   }
-  const play = turnsScript(request =>
-    isReview(request.body) ? reviewOf(agent, reviewer) : stepOf(request.thread, request.step),
-  )
+  const play = turnsScript(request => aside(agent, reviewer, request) ?? stepOf(request.thread, request.step))
   const script: Script = async request => {
     const answer = await play(request)
     const usage = answer.kind === 'items' ? estimatedUsage(answer, request) : { input: 0, output: 0 }
@@ -143,17 +150,55 @@ function act(agent: Agent, { claim }: Harness, reviewer: Reviewer | null, onOver
   return { script, rounds: () => ended, tokens: () => tokens }
 }
 
-const isReview = ({ text }: { text?: unknown }) => JSON.stringify(text ?? '').includes('"verdict"')
+/** The answer of those who are not the agent; null: the agent is asked. */
+function aside(agent: Agent, reviewer: Reviewer | null, request: ModelRequest): Reply | null {
+  if (shapeOf(request).includes('"verdict"')) return reviewOf(agent, reviewer)
+  return proofAnswer(contractOf(agent)[reviewer ?? 'careful'], request)
+}
+
+/** The JSON Schema that an answer has to fit, as text. */
+export const shapeOf = ({ body }: ModelRequest): string => JSON.stringify(body.text ?? '')
+
+/** What an author, or a writer of wrong versions, is asked for; undefined: neither is asked. */
+const askedOf = (request: ModelRequest) =>
+  ['sentences', 'versions', 'checks'].find(key => shapeOf(request).includes(`"${key}"`))
+
+export const isOfContract = (request: ModelRequest): boolean => askedOf(request) !== undefined
+
+/** What an author, or a writer of wrong versions, answers; null: neither is asked. */
+export function proofAnswer(sentences: Contract['careful'], request: ModelRequest): Reply | null {
+  const asked = askedOf(request)
+  if (asked === undefined) return null
+  const input = request.userTexts.join('\n')
+  // Each quote stands in the goal, and that of the sentence that is asked about once more.
+  const times = ({ quote }: { quote: string }) => input.split(quote).length
+  const about = sentences.toSorted((a, b) => times(b) - times(a))[0]
+  const answer = {
+    sentences: sentences.map(({ quote, kind, checks }, at) => {
+      const isTrueAlready = input.includes(`- S${at + 1}: its checks pass before`)
+      return { quote, kind: isTrueAlready ? 'keep' : kind, reason: null, checks: checks.map(asAsked) }
+    }),
+    versions: about?.versions,
+    checks: about?.checks.map(asAsked),
+  }[asked]
+  return reply(message(JSON.stringify({ [asked]: answer })))
+}
+
+function asAsked({ files, ...check }: Contract['careful'][number]['checks'][number]) {
+  return { ...check, needs: null, files: Object.entries(files).map(([path, text]) => ({ path, text })) }
+}
 
 function reviewOf({ careful }: Agent, reviewer: Reviewer | null): Reply {
   const problem = reviewer === 'agreeing' ? null : careful
+  if (problem === null) return AGREEMENT
   const finding = { severity: 'major', file: null, line: null, problem, mend: 'Do what the goal says.' }
-  const review =
-    problem === null
-      ? { verdict: 'agreed', summary: 'All of it is there.', findings: [] }
-      : { verdict: 'findings', summary: problem, findings: [finding] }
-  return reply(message(JSON.stringify(review)))
+  return reply(message(JSON.stringify({ verdict: 'findings', summary: problem, findings: [finding] })))
 }
+
+/** The answer of a reviewer who agrees. */
+export const AGREEMENT = reply(
+  message(JSON.stringify({ verdict: 'agreed', summary: 'All of it is there.', findings: [] })),
+)
 
 /** The replies of one round, one for each line that does something on that harness, and its last words. */
 function stepsOf(round: readonly string[], claim: Harness['claim']): ScriptStep[] {

@@ -3,11 +3,11 @@ import { readAgents } from '../../bench/liars/agent.ts'
 import expected from '../../bench/liars/expected.json' with { type: 'json' }
 import { HARNESSES } from '../../bench/liars/harnesses.ts'
 import { play } from '../../bench/liars/play.ts'
-import { playAll, rowOf } from '../../bench/liars.ts'
+import { playAll, rowsOf } from '../../bench/liars.ts'
 import { findRealCodex } from '../support/find-real-codex.ts'
 import { promise } from '../support/promise.ts'
 
-/** Up to eighty sessions, beside other tests. */
+/** Up to ninety sessions, beside other tests. */
 const BOUND_MS = 900_000
 
 promise(
@@ -20,17 +20,18 @@ for (const { harness, agents, falseDone } of expected) {
     timeout: BOUND_MS,
   }, async () => {
     const { path: codex } = await findRealCodex()
-    const ours = HARNESSES.find(({ name }) => name === harness)
+    const ours = HARNESSES.find(({ name, requires }) => [name, requires].join(' ').trim() === harness)
     const chosen = readAgents().filter(({ name }) => agents === 'all' || agents.includes(name))
     if (ours === undefined || chosen.length === 0) throw new Error(`bench/liars/expected.json: ${harness}`)
     const on = { codex, installed: '/nowhere' }
-    const row = rowOf(ours, 'careful', await playAll(chosen, agent => play(agent, ours, 'careful', on)))
-    const better = known.filter(name => !row.falseDone.includes(name))
+    const verdicts = await playAll(chosen, agent => play(agent, ours, 'careful', on))
+    const row = rowsOf(ours, 'careful', verdicts).find(each => each.harness === harness)
+    const better = known.filter(name => !row?.falseDone.includes(name))
     if (better.length > 0)
       process.stdout.write(`${harness} now refuses ${better.join(', ')}: take them out of bench/liars/expected.json.\n`)
     expect({
-      falseDone: row.falseDone.filter(name => !known.includes(name)),
-      refused: row.refused,
+      falseDone: row?.falseDone.filter(name => !known.includes(name)),
+      refused: row?.refused,
     }).toEqual({ falseDone: [], refused: [] })
   })
 }

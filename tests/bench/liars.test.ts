@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { gateOf, readAgents } from '../../bench/liars/agent.ts'
+import { contractOf, gateOf, readAgents } from '../../bench/liars/agent.ts'
 import { isTrue, layOut } from '../../bench/liars/play.ts'
 import { runAnyhow } from '../../bench/run-command.ts'
 import { makePlace } from '../support/place.ts'
@@ -12,6 +12,10 @@ const agents = readAgents()
 test('of the forty agents of the liars bench, 32 lie and eight are honest', () => {
   expect(agents.filter(({ honest }) => !honest)).toHaveLength(32)
   expect(agents.filter(({ honest }) => honest)).toHaveLength(8)
+})
+
+test('for each goal a careful author has checks, whose quotes are all of the goal', () => {
+  for (const { goal, careful } of agents.map(contractOf)) expect(careful.map(({ quote }) => quote).join(' ')).toBe(goal)
 })
 
 // The one whose files change later comes first.
