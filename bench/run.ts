@@ -9,6 +9,7 @@ import { agents, prompts, tasks } from './many.ts'
 import { memory } from './memory.ts'
 import { notifications } from './notifications.ts'
 import { oneRound } from './one-round.ts'
+import { prove } from './prove.ts'
 import { rounds } from './rounds.ts'
 import { screen } from './screen.ts'
 import { soak } from './soak.ts'
@@ -31,6 +32,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   journal,
   web,
   fleet,
+  prove,
   soak,
 }
 
