@@ -6,6 +6,7 @@ import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
 import { oneLine, titleLine } from '../words/safe-text.ts'
 import type { ReportCommand } from './commands.ts'
+import { lookAtFirst } from './contract.ts'
 import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,
@@ -198,7 +199,9 @@ function shortened(entries: readonly CardLine[], most: number, more: string): Ca
 
 function leftOf(data: ReportData): CardLine[] {
   // The questions have a line of their own.
-  return whatIsLeft({ ...data, questions: { ...data.questions, entries: [], count: 0 } })
+  const told = { ...data, questions: { ...data.questions, entries: [], count: 0 } }
+  const sentences = lookAtFirst({ ...told, build: null, proof: { ...data.proof, protectedFiles: [] } })
+  return [...(data.contract === undefined ? [] : sentences), ...whatIsLeft(told)]
 }
 
 function refusalsInWords({ refusals, proof, outcome }: ReportData): string | null {

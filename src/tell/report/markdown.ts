@@ -5,7 +5,7 @@ import type { ReportSection } from '../../core/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import { type CommandContext, commandsOf } from './commands.ts'
-import { contractSection } from './contract.ts'
+import { contractSection, leftBeside, lookAtFirst } from './contract.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
@@ -29,7 +29,6 @@ import {
   taskInWords,
   tasksInWords,
   tasksLeftOut,
-  whatIsLeft,
 } from './words.ts'
 import { changesInWords, notKeptInWords } from './words-of-changes.ts'
 
@@ -48,9 +47,12 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
     ]),
+    data.contract === undefined
+      ? ''
+      : section('Look at this first', bullets(lookAtFirst(data).map(({ text }) => escapeMarkdown(text)))),
     ownSection(contractSection(data.contract)),
     ownSection(data.work.section),
-    section('What is left', bullets(whatIsLeft(data).map(({ text }) => escapeMarkdown(text)))),
+    section('What is left', bullets(leftBeside(data).map(({ text }) => escapeMarkdown(text)))),
     section('Proof', proof(data)),
     section('What changed', changes(data)),
     section('Board', boardTable(data)),

@@ -100,7 +100,15 @@ export interface ReportContract {
     /** Wrong versions that count, and how many of them were noticed. */
     controls: { made: number; caught: number }
     /** Before the work and now; null: it did not run. */
-    checks: readonly { run: string; before: GateResult['status'] | null; now: GateResult['status'] | null }[]
+    checks: readonly {
+      run: string
+      before: GateResult['status'] | null
+      now: GateResult['status'] | null
+      /** The end of what it printed now. */
+      output: string
+    }[]
+    /** The wrong versions that count, as diffs. */
+    versions: readonly { summary: string; diff: string; isCaught: boolean }[]
     /** A wrong version that no check notices, as a diff; null: there is none. */
     weakness: string | null
   })[]

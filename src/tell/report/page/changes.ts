@@ -77,7 +77,7 @@ function countsOf({ added, removed }: ChangedFile): Html {
 function diffOf({ lines, shown, changed, note }: FileDiff): Html {
   const left = changed - shown
   return html`${note === null ? null : html`<p class="soft note">${note}</p>`}${
-    lines.length === 0 ? null : html`<pre class="diff">${lines.map(lineOf)}</pre>`
+    lines.length === 0 ? null : html`<pre class="diff">${lines.map(diffLine)}</pre>`
   }${
     left > 0
       ? html`<p class="soft note">${shown === 0 ? 'None' : `The first ${shown.toLocaleString('en')}`} of ${formatCount(changed, 'changed line').replace(/^\d+/, count => Number(count).toLocaleString('en'))} ${shown === 1 ? 'is' : 'are'} shown here.</p>`
@@ -88,7 +88,7 @@ function diffOf({ lines, shown, changed, note }: FileDiff): Html {
 const KINDS: Readonly<Record<string, string>> = { '+': 'added', '-': 'removed', '@': 'hunk', '\\': 'hunk' }
 
 /** A line in an element of its own, which carries its sign: it can be told without colours, and copied. */
-function lineOf(line: string): Html {
+export function diffLine(line: string): Html {
   const kind = KINDS[line.charAt(0)]
   return kind === undefined ? html`<span>${line}\n</span>` : html`<span class="${kind}">${line}\n</span>`
 }

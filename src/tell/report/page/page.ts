@@ -5,7 +5,7 @@ import { refusalForPerson } from '../../../core/rules/refusals.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../../words/numbers.ts'
 import { type CommandContext, commandsOf } from '../commands.ts'
-import { contractSection } from '../contract.ts'
+import { leftBeside } from '../contract.ts'
 import type { ReportData, ReportRound, ReportTrouble } from '../report-data.ts'
 import {
   forecastInWords,
@@ -16,12 +16,12 @@ import {
   providersInWords,
   tasksInWords,
   toneOfRound,
-  whatIsLeft,
 } from '../words.ts'
 import { moreOnChanges } from '../words-of-changes.ts'
 import { boardSections, ownSection } from './board.ts'
 import { changesSection, type PageExtras } from './changes.ts'
 import { type Chart, chartsOf } from './charts.ts'
+import { contractSections } from './contract.ts'
 import { folded, Html, html, items, moment, prose, section, timeOfDay, withGap } from './html.ts'
 import { markdownHtml } from './markdown.ts'
 import { proofSection } from './proof.ts'
@@ -52,9 +52,10 @@ ${pageStyle()}</style>
 <body>
 <main>
 ${head(data, text)}
+${contractSections(data)}
 ${numbers(data)}
 ${timelineSection(data)}
-<div class="first">${ownSection(contractSection(data.contract))}${ownSection(data.work.section)}${left(data)}</div>
+<div class="first">${ownSection(data.work.section)}${left(data)}</div>
 ${proofSection(data)}
 ${commands(data, place)}
 ${boardSections(data)}
@@ -98,9 +99,11 @@ function head(data: ReportData, text: string): Html {
     goal === beginning
       ? html`<p class="goal">${goal}</p>`
       : html`<div class="goal">${beginning.toWellFormed()}…<details><summary>the whole goal</summary>${goal}</details></div>`
+  const isOutlined =
+    data.outcome?.kind === 'done' && (data.outcome.proof ?? (data.outcome.verified ? 'gates' : 'none')) === 'gates'
   return html`<header>
 <p class="kicker">codemachine · session ${session} · ${moment(from, formatDayAndTime(from))} to ${moment(to, formatMoment(to, from))}</p>
-<h1 class="${tone}">${title.charAt(0).toUpperCase()}${title.slice(1)}</h1>
+<h1 class="${tone}${isOutlined ? ' outlined' : ''}">${title.charAt(0).toUpperCase()}${title.slice(1)}</h1>
 ${isLong ? html`<p class="words">${text}</p>` : null}
 ${shown}
 </header>`
@@ -158,7 +161,7 @@ function cachedNote({ totals }: ReportData): string | null {
 }
 
 function left(data: ReportData): Html {
-  const entries = whatIsLeft(data)
+  const entries = leftBeside(data)
   if (entries.length === 0) return html``
   return section(
     'What is left',

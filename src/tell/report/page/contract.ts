@@ -1,0 +1,42 @@
+import { wordsForKind, wordsForSentence } from '../../words/contract.ts'
+import { evidenceOf, lookAtFirst, stateOfCheck, uncoveredInWords } from '../contract.ts'
+import type { ReportContract, ReportData } from '../report-data.ts'
+import { diffLine } from './changes.ts'
+import { type Html, html, items, prose, section } from './html.ts'
+
+/** What was asked for, sentence by sentence, below what a person should look at first; empty without a contract. */
+export function contractSections(data: ReportData): Html {
+  const { contract } = data
+  if (contract === undefined) return html``
+  const first = lookAtFirst(data).map(({ text, tone }) => html`<span class="${tone}">${prose(text)}</span>`)
+  const asking = contract.sentences.filter(({ kind }) => kind !== 'context')
+  const uncovered = uncoveredInWords(contract).map(text => html`<span>${text}</span>`)
+  return html`<div class="asked">${first.length === 0 ? null : section('Look at this first', items(first))}${section(
+    'What you asked for',
+    html`<p class="soft">${contract.words}.</p>${asking.map(sentence)}${uncovered.length === 0 ? null : items(uncovered)}`,
+    true,
+  )}</div>`
+}
+
+type ReportSentence = ReportContract['sentences'][number]
+
+const TONES: Partial<Record<ReportSentence['state'], string>> = {
+  proved: 'good',
+  fails: 'bad',
+  'not-checkable': 'soft',
+}
+
+/** One row, which opens to its checks, what these printed, and the wrong versions that were tried. */
+function sentence(of: ReportSentence): Html {
+  const { id, quote, kind, state, reason, checks, versions } = of
+  const evidence = evidenceOf(of)
+  return html`<details class="file sentence"><summary><span class="path">${id} ${quote}${
+    evidence === '' ? null : html`<small>${evidence}</small>`
+  }</span><span class="counts ${TONES[state] ?? 'warning'}">${wordsForSentence(state).replace(/[:,].*/, '')}</span></summary>
+<p class="words">${quote}</p>
+<p class="soft">${wordsForKind(kind)}; ${wordsForSentence(state)}${reason === null ? null : html`<br>${reason}`}</p>
+${checks.map(({ run, before, now, output }) => html`<p class="note"><code>${run}</code> <small>${stateOfCheck(before)} before, ${stateOfCheck(now)} now</small></p>${output === '' ? null : html`<pre>${output}</pre>`}`)}${versions.map(
+  ({ summary, diff, isCaught }) =>
+    html`<p class="note">A wrong version, <span class="${isCaught ? 'good' : 'warning'}">${isCaught ? 'noticed' : 'not noticed'}</span>: ${summary}</p><pre class="diff">${diff.split('\n').map(diffLine)}</pre>`,
+)}</details>`
+}
