@@ -96,6 +96,9 @@ export default {
 
   /** With what that look is taken; null: as the rounds. */
   reviewer: {
+    /** The engine, as of `engine`; another one than that of the rounds has another family of models agree. */
+    engine: null,
+
     /** The model. */
     model: null,
 
@@ -117,8 +120,14 @@ export default {
     /** The model that writes the contract; null: that of the rounds. */
     author: null,
 
+    /** The engine of the author, as of `engine`; null: that of the rounds. */
+    authorEngine: null,
+
     /** The model that writes wrong versions of the work, which checks have to catch; null: that of the author. */
     control: null,
+
+    /** The engine that writes them; null: that of the author. */
+    controlEngine: null,
 
     /** The share of the sentences whose checks the rounds never see, 0 to 1. Of two or more sentences at least one; 0: none. */
     holdOut: 0.3,

@@ -495,15 +495,23 @@ export async function openEngines(
 ): Promise<Engines> {
   const external = [...named.values()].filter(({ name }) => !engines.has(name))
   const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root })))]
-  const { engine } = settings
   const names = kinds.map(kind => kind.name)
-  if (!names.includes(engine)) {
-    const near = nearestName(engine, names)
+  const { engine, reviewer, prove } = settings
+  const wanted = {
+    engine,
+    'reviewer.engine': reviewer.engine,
+    'prove.authorEngine': prove.authorEngine,
+    'prove.controlEngine': prove.controlEngine,
+  }
+  for (const [key, value] of Object.entries(wanted)) {
+    const { place } = sources[key as keyof typeof wanted]
+    if (value === null || names.includes(value)) continue
+    const near = nearestName(value, names)
     const mend =
       near === null
         ? `there are ${names.join(', ')}, and what tables [engines.NAME] of your own config.toml name.`
         : `did you mean "${near}"?`
-    throw new UserError('CM0312', `${sources.engine.place}: there is no engine "${engine}"; ${mend}`)
+    throw new UserError('CM0312', `${place}: there is no engine "${value}"; ${mend}`)
   }
   const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
   return new Engines(Object.fromEntries(opened), engine)

@@ -316,14 +316,20 @@ interface ReviewAtResume {
 
 /** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
 export function reviewIn({ review, reviewer }: ReviewAtResume['settings']): ReviewTerms | null {
-  return review ? reviewer : null
+  if (!review) return null
+  const { engine, ...terms } = reviewer
+  return engine === null ? terms : { ...terms, engine }
 }
 
 /** With what a new session has its contract made and proved; null: it has none. */
 export function proveIn({ prove }: Pick<Settings, 'prove'>, { only, wanted }: { only: boolean; wanted: boolean }) {
-  const { on, require: required, author, control, holdOut, controls } = prove
+  const { on, require: required, author, authorEngine, control, controlEngine, holdOut, controls } = prove
   if (!on && !required && !only && !wanted) return null
-  return { author, control, holdOut, controls, required, only }
+  const engines = {
+    ...(authorEngine === null ? {} : { authorEngine }),
+    ...(controlEngine === null ? {} : { controlEngine }),
+  }
+  return { author, control, holdOut, controls, required, only, ...engines }
 }
 
 /** The same of a session that goes on; undefined: as before. Only what is said now changes it. */
@@ -353,7 +359,10 @@ export function reviewAtResume({ journaled, settings, sources, reread }: ReviewA
   if (reread || journaled === null || (isSaid && now === null)) return now
   const isFromPerson = (key: 'reviewer.model' | 'reviewer.effort') =>
     ['person', 'environment'].includes(sources[key].layer)
+  // A project's file names no engine.
+  const { engine = null } = now ?? journaled
   return {
+    ...(engine === null ? {} : { engine }),
     model: isFromPerson('reviewer.model') ? settings.reviewer.model : journaled.model,
     effort: isFromPerson('reviewer.effort') ? settings.reviewer.effort : journaled.effort,
   }

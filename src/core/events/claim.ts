@@ -111,6 +111,7 @@ export const claimEvent = variant('type', {
       checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration', 'counter-proof'))),
       'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were), `configuration` (nor is configuration that gates run through), `counter-proof` (it left doubts about a gate)',
     ),
+    engine: about(optional(text), 'the engine; left out: that of the rounds'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,

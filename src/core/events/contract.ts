@@ -4,6 +4,8 @@ import { asAskedFor, gateStatus, roundOutcome, tokenCounts } from './shapes.ts'
 /** With what the contract of a session is made and proved. */
 export const proveTerms = fields({
   author: about(nullOr(text), 'the model of the author; `null`: that of the rounds'),
+  authorEngine: about(optional(nullOr(text)), 'the engine of the author; `null` or left out: that of the rounds'),
+  controlEngine: about(optional(nullOr(text)), 'that of who writes wrong versions; `null` or left out: that of the author'),
   control: about(nullOr(text), 'the model that writes wrong versions; `null`: that of the author'),
   holdOut: about(number, 'the share of the sentences whose checks the rounds never see, 0 to 1'),
   controls: about(number, 'the most wrong versions for a sentence'),
@@ -49,6 +51,7 @@ export const contractEvent = variant('type', {
       '`author`: writes the contract; `control`: writes wrong versions of the work',
     ),
     sentence: about(optional(text), 'the one that it is about; left out: all'),
+    engine: about(optional(text), 'the engine; left out: that of the rounds'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,

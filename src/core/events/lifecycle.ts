@@ -46,7 +46,7 @@ const runOverrides = fields({
   limits: about(optional(listOf(text)), 'names of the limits that were said, as in `limits`'),
 })
 
-const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text) })
+const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text), engine: optional(nullOr(text)) })
 
 /** What is tried when rounds make no progress. */
 const stallRemedy = oneOf('another-way', 'more-effort')
@@ -83,7 +83,7 @@ export const lifecycleEvent = variant('type', {
     ),
     review: about(
       optional(nullOr(reviewTerms)),
-      '`{ model, effort }` if a review has to agree before done (`null` in it: what the rounds have); `null` or left out: only where a protected file is not what it was',
+      '`{ model, effort, engine }` if a review has to agree before done (`null` in it: what the rounds have); `null` or left out: only where a protected file is not what it was',
     ),
     prove: about(
       optional(proveTerms),

@@ -29,7 +29,7 @@ import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
 import { runCheck, tryControl } from './contract-checks.ts'
 import { counterProofOf } from './counter-proof.ts'
-import { reviewThread } from './review.ts'
+import { onEngine, reviewThread } from './review.ts'
 
 /** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
 const DIFF_BYTES = 8 * 1024 * 1024
@@ -115,9 +115,11 @@ export function proofEnvironment(
 function contractThread(
   directory: string,
   role: 'author' | 'control',
-  { author, control, controls }: ProveTerms,
-  { model, effort }: Pick<Settings, 'model' | 'effort'>,
+  { author, control, controls, authorEngine, controlEngine }: ProveTerms,
+  settings: Pick<Settings, 'engine' | 'model' | 'effort'>,
 ): ThreadSpec {
+  const isSameEngine = role === 'author' || controlEngine == null || controlEngine === authorEngine
+  const model = (role === 'control' ? control : null) ?? (isSameEngine ? author : null)
   const prompt = loadPrompt(role === 'author' ? 'contract' : 'control')
   return {
     agent: role,
@@ -125,8 +127,7 @@ function contractThread(
       directory,
       ...(role === 'control' ? { most: String(controls) } : {}),
     }),
-    model: (role === 'control' ? control : null) ?? author ?? model,
-    effort,
+    ...onEngine((role === 'control' ? controlEngine : null) ?? authorEngine, { model, effort: null }, settings),
     readOnly: true,
     ephemeral: true,
   }

@@ -102,14 +102,29 @@ export async function reviewWork(
 export function reviewThread(
   directory: string,
   terms: ReviewTerms | null,
-  { model, effort }: Pick<Settings, 'model' | 'effort'>,
+  settings: ModelOfRounds,
 ): ThreadSpec {
   return {
     agent: 'reviewer',
     developerInstructions: reviewInstructions(loadPrompt('review'), directory),
-    model: terms?.model ?? model,
-    effort: terms?.effort ?? effort,
+    ...onEngine(terms?.engine, terms ?? { model: null, effort: null }, settings),
     readOnly: true,
+  }
+}
+
+type ModelOfRounds = Pick<Settings, 'engine' | 'model' | 'effort'>
+
+/** On what a thread beside the rounds runs. What is left open is as in them, but that another engine knows nothing of their models. */
+export function onEngine(
+  engine: string | null | undefined,
+  own: Pick<ModelOfRounds, 'model' | 'effort'>,
+  rounds: ModelOfRounds,
+): Pick<ThreadSpec, 'engine' | 'model' | 'effort'> {
+  const usual = engine == null || engine === rounds.engine ? rounds : { model: null, effort: null }
+  return {
+    ...(engine == null ? {} : { engine }),
+    model: own.model ?? usual.model,
+    effort: own.effort ?? usual.effort,
   }
 }
 

@@ -269,6 +269,7 @@ export const settingsSchema = v.strictObject({
   review: may('not-off', trueOrFalse),
   verify: may('not-off', whatVerifies),
   reviewer: v.strictObject({
+    engine: may('none', orNull(engineName)),
     model: may('yields', orNull(line('the name of a model'))),
     effort: may('yields', orNull(word(EFFORT))),
   }),
@@ -276,7 +277,9 @@ export const settingsSchema = v.strictObject({
     on: may('not-off', trueOrFalse),
     require: may('not-off', trueOrFalse),
     author: may('none', orNull(line('the name of a model'))),
+    authorEngine: may('none', orNull(engineName)),
     control: may('none', orNull(line('the name of a model'))),
+    controlEngine: may('none', orNull(engineName)),
     // Fewer would weaken what done is proven by.
     holdOut: may('never-lower', share),
     controls: may('never-lower', wholeNumber(0, 2)),

@@ -42,6 +42,7 @@ export async function reviewClaim(
     round,
     review,
     causes,
+    ...(thread.engine === undefined ? {} : { engine: thread.engine }),
     ...(thread.provider === undefined ? {} : { provider: thread.provider }),
     model: thread.model,
     effort: thread.effort,

@@ -161,6 +161,8 @@ export function reviewerWithProvider(
   thread: ThreadSpec,
   providers: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
+  // Another engine than that of the rounds has a login of its own.
+  if (thread.engine !== undefined) return thread
   return withProvider(providers.usual === CODEX_PROVIDER ? thread : { ...thread, model: null }, providers)
 }
 

@@ -12,9 +12,10 @@ import { startScriptedModel } from '../../support/scripted-model.ts'
 
 const settings = (url: string) => `[engines.mine]\ncommand = ${JSON.stringify(agentCommand(url))}\n`
 
+const agrees = says(JSON.stringify({ verdict: 'agreed', summary: 'Good.', findings: [] }))
+
 promise('E38', 'Another agent than codex works on a goal in rounds to its end, with gates, review and savepoints')
 test('another agent works on a goal round by round, and codemachine proves it as ever', async () => {
-  const agrees = says(JSON.stringify({ verdict: 'agreed', summary: 'Good.', findings: [] }))
   await using model = await startScriptedModel({
     script: roundsScript([round('echo 42 > answer', claimDone), round(flagDone), [agrees]]),
   })
@@ -32,6 +33,20 @@ test('another agent works on a goal round by round, and codemachine proves it as
   // What it had lies in its own folder, and goes on with it.
   const again = await codemachine(place, ['resume', '--rounds', '4'])
   expect(again.exitCode).toBe(2)
+})
+
+test('a reviewer of another engine than the rounds has to agree, and is asked with no model of theirs', async () => {
+  await using codex = await startScriptedModel({
+    script: roundsScript([round('echo 42 > answer', claimDone), round(flagDone)]),
+  })
+  await using other = await startScriptedModel({ script: roundsScript([[agrees]]) })
+  await using place = await makePlace(codex.codexConfig('scripted'))
+  await writePersonSettings(place, `model = "scripted"\n[reviewer]\nengine = "mine"\n${settings(other.url)}`)
+  const { exitCode, events } = await codemachine(place, ['--json', '--rounds', '3', '--review', 'Write the answer'])
+  expect(exitCode).toBe(0)
+  const review = events.find(event => event.type === 'review-started')
+  expect(review).toMatchObject({ engine: 'mine', model: null })
+  expect(other.requests).toHaveLength(1)
 })
 
 test('codemachine engines tries each agent, and says how to have those that are missing', async () => {

@@ -254,7 +254,7 @@ describe('a session that goes on', () => {
   const review = (at: Layer, isOn: boolean, reread = false, reviewerAt: Layer = 'project') =>
     reviewAtResume({
       journaled: reviewer,
-      settings: { review: isOn, reviewer: weak },
+      settings: { review: isOn, reviewer: { ...weak, engine: null } },
       sources: {
         review: { layer: at, place: '' },
         'reviewer.model': { layer: reviewerAt, place: '' },

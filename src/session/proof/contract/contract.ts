@@ -150,7 +150,8 @@ export class ContractWork {
     log.emit({
       type: 'contract-turn-started',
       ...of,
-      ...(thread.provider === undefined ? {} : { provider: thread.provider }),
+      ...(thread.engine === undefined ? {} : { engine: thread.engine }),
+    ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       effort: thread.effort,
     })
