@@ -95,6 +95,12 @@ test('what is missing is told with its remedy, on up to three rows where there i
   expect(twice.at(-1)).toContain('20261120_1')
 })
 
+test('where nothing proves a goal, what would is said on one row', () => {
+  const wouldProve = '--verify auto runs "npm test"; --prove checks each sentence'
+  expect(lines({ ...FACTS, wouldProve }, 100, 23)).toContain(`Proof     nothing proves your goal. ${wouldProve}`)
+  expect(lines(FACTS, 100, 23).join('\n')).not.toContain('Proof')
+})
+
 test('without git, codex or a queue that is said, or left out', () => {
   const facts: StartFacts = {
     ...FACTS,

@@ -49,6 +49,7 @@ test('the real codex is found and asked, and each thing is told as soon as it is
     model: { model: 'some-model', effort: null },
     codex: { kind: 'found', version: expect.stringMatching(/^\d+\.\d+\.\d+/) },
     login: { kind: 'out' },
+    wouldProve: '--prove checks each sentence',
     resumable: [],
     queue: [],
     missing: ['Codex is not logged in.'],
