@@ -6,8 +6,9 @@ import type { Provider, ProviderProblem, Providers } from '../../src/core/shapes
 import { emptyState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { nothingSecret } from '../../src/secrets/redactor.ts'
-import { RoundProviders } from '../../src/session/providers/round-providers.ts'
+import { namedModel, RoundProviders } from '../../src/session/providers/round-providers.ts'
 import { SessionLog } from '../../src/session/session-log.ts'
+import { promise } from '../support/promise.ts'
 import { created, ended, SESSION, started } from '../support/session-events.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -24,6 +25,17 @@ const provider = (name: string, whenAway: Provider['whenAway'] = 'wait'): Provid
   whenAway,
 })
 const away: ProviderProblem = { kind: 'away', message: 'The provider local is away.' }
+
+promise('D89', '`prove.author` and `prove.control` name a model, or a provider and its model')
+test.each([
+  ['gpt-5.5', { model: 'gpt-5.5' }],
+  ['openai/gpt-5.5', { model: 'openai/gpt-5.5' }],
+  ['local', { provider: 'local', model: null }],
+  ['local/org/qwen3', { provider: 'local', model: 'org/qwen3' }],
+  ['codex/gpt-5.5', { provider: 'codex', model: 'gpt-5.5' }],
+])('%s is whose model it names', (name, named) => {
+  expect(namedModel(name, new Map([['local', provider('local')]]))).toEqual(named)
+})
 
 /** A session whose usual provider is "local", which answers so when it is asked, the last answer again and again. */
 function session({
@@ -93,6 +105,8 @@ describe('a thread', () => {
     const reviewer = { ...THREAD, model: 'gpt-9' }
     expect(session().of.completeReviewer(reviewer)).toMatchObject({ provider: 'local', model: 'local-model' })
     expect(session({ usual: 'codex' }).of.completeReviewer(reviewer)).toEqual(reviewer)
+    const named = { ...reviewer, provider: 'other', model: 'm' }
+    expect(session().of.completeReviewer(named)).toEqual(named)
   })
 })
 

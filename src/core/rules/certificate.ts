@@ -4,7 +4,7 @@ import { hasPassed } from '../events/outcome.ts'
 import { finding, gateStatus } from '../events/shapes.ts'
 import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
-import { type Check, type ContractState, lineOf, proofOf, sentencesOf } from './contract.ts'
+import { type Check, type ContractState, lineOf, proofOf, sentencesOf, type Who } from './contract.ts'
 
 /** What of a certificate the journal does not say. */
 interface CertificateFacts {
@@ -85,6 +85,8 @@ const sentenceSchema = v.object({
   checks: v.array(checkSchema),
 })
 
+const ofRoles = v.object({ author: v.nullable(text), control: v.nullable(text), worker: v.nullable(text) })
+
 const contractSchema = v.object({
   version: count,
   /** `person`, `default` or `controls`. */
@@ -93,6 +95,10 @@ const contractSchema = v.object({
   author: v.nullable(text),
   control: v.nullable(text),
   worker: v.nullable(text),
+  /** Their engines; null: that of the worker. Left out by an older version. */
+  engines: v.optional(ofRoles),
+  /** Their providers; null: what the engine is configured with. Left out by an older version. */
+  providers: v.optional(ofRoles),
   sentences: v.array(sentenceSchema),
   /** What of the goal is in no sentence. */
   uncovered: v.array(text),
@@ -165,7 +171,7 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
     startedAt: new Date(state.createdAt).toISOString(),
     endedAt: new Date(state.updatedAt).toISOString(),
     verified: ended.outcome.verified,
-    ...(contract === null ? {} : { proof: proofOf(contract, claim.verified), ...contractPart(state, contract, facts) }),
+    ...(contract === null ? {} : { proof: proofOf(contract, claim.verified), ...contractPart(contract, facts) }),
     tree: claim.tree,
     savepoint: facts.savepoint,
     notLookedAt: { paths: [...facts.notLookedAt.paths], count: facts.notLookedAt.count },
@@ -200,12 +206,8 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
 }
 
 /** What a certificate says of the contract; nothing where none was accepted. */
-function contractPart(
-  { model }: SessionState,
-  contract: ContractState,
-  { digestOf }: CertificateFacts,
-): Pick<Certificate, 'contract'> {
-  const { frozen, terms, acceptedBy, behind } = contract
+function contractPart(contract: ContractState, { digestOf }: CertificateFacts): Pick<Certificate, 'contract'> {
+  const { frozen, who, acceptedBy, behind } = contract
   if (frozen === null) return {}
   const sentences = sentencesOf(contract).map(
     ({ id, quote, kind, state, reason, flaw, isHeldOut, made, caught, checks }) => ({
@@ -227,11 +229,21 @@ function contractPart(
       })),
     }),
   )
-  const author = terms.author ?? model
-  const models = { author, control: terms.control ?? author, worker: model }
+  const of = (key: keyof Who) => ({
+    author: who.author?.[key] ?? null,
+    control: who.control?.[key] ?? null,
+    worker: who.worker?.[key] ?? null,
+  })
   return {
     contract: {
-      ...{ version: frozen.version, acceptedBy, ...models, sentences },
+      ...{
+        version: frozen.version,
+        acceptedBy,
+        ...of('model'),
+        engines: of('engine'),
+        providers: of('provider'),
+        sentences,
+      },
       uncovered: [...frozen.uncovered],
       ...(behind === null ? {} : { behind: behind.text }),
     },

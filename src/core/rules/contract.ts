@@ -45,9 +45,20 @@ export interface Control extends ControlVersion {
   problem: string | null
 }
 
+/** Who has to do with what was asked for: who writes down what it is, who does it, and who does it wrong. */
+export type Role = 'author' | 'control' | 'worker'
+/** On what a role works, as asked for. `engine` null: that of the rounds; `provider`: what the engine is configured with; `model`: its own choice. */
+export interface Who {
+  engine: string | null
+  provider: string | null
+  model: string | null
+}
+
 /** The contract of a session; part of the fold of its journal. */
 export interface ContractState {
   terms: ProveTerms
+  /** Who had the last turn, or round, of each role. */
+  who: Readonly<Record<Role, Who | null>>
   /** How many drafts there were. */
   versions: number
   /** The one that is being made; null: there is none. */
@@ -87,6 +98,7 @@ export interface ContractState {
 export function newContract(terms: ProveTerms): ContractState {
   return {
     terms,
+    who: { author: null, control: null, worker: null },
     versions: 0,
     draft: null,
     returns: 0,

@@ -5,8 +5,10 @@ import {
   type ContractState,
   controlCounts,
   HOLDS,
+  type Role,
   refusedSince,
   sentencesOf,
+  type Who,
   wordsForFailed,
 } from '../rules/contract.ts'
 import { sentenceNotice } from '../rules/notices.ts'
@@ -37,6 +39,11 @@ export function contractDecided(
   return isChange ? { ...contract, change: text } : contract
 }
 
+/** The contract once somebody works on what it is about. Pure. */
+export function withWho(contract: ContractState | null, role: Role, who: Who): ContractState | null {
+  return contract && { ...contract, who: { ...contract.who, [role]: who } }
+}
+
 /** The contract once a person wants the plan changed: one that counts does not know of it. Pure. */
 export function contractReplanned(contract: ContractState | null, text: string): ContractState | null {
   if (contract === null || contract.frozen === null || contract.left !== null) return contract
@@ -52,8 +59,9 @@ export function contractPutBack(contract: ContractState | null): ContractState |
 
 /** The state after one more event of the contract. Pure. */
 export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
-  'contract-turn-started': (state, { role, sentence = null, provider = null }, at) => ({
+  'contract-turn-started': (state, { role, sentence = null, engine = null, provider = null, model }, at) => ({
     ...state,
+    contract: withWho(state.contract, role, { engine, provider, model }),
     providerInUse: provider,
     checking: { kind: 'contract', role, sentence, since: at },
   }),

@@ -34,7 +34,7 @@ import {
   withoutAccepted,
   withPersonSaid,
 } from './fold-claim.ts'
-import { CONTRACT_FOLDS, contractDecided, contractPutBack, contractReplanned } from './fold-contract.ts'
+import { CONTRACT_FOLDS, contractDecided, contractPutBack, contractReplanned, withWho } from './fold-contract.ts'
 import {
   ANSWER_FOLDS,
   type AnswerEvent,
@@ -357,6 +357,11 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
 const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-started': (state, event, at) => ({
     ...releaseHold(state, at),
+    contract: withWho(state.contract, 'worker', {
+      engine: event.engine,
+      provider: event.provider ?? null,
+      model: event.model,
+    }),
     running: {
       round: event.round,
       part: event.part ?? null,

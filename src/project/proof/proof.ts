@@ -15,6 +15,7 @@ import type { ProofEnvironment } from '../../session/options.ts'
 import { protectedSince } from '../../session/proof/gates.ts'
 import { reviewInput } from '../../session/proof/review-input.ts'
 import { runGate } from '../../session/proof/run-gate.ts'
+import { namedModel } from '../../session/providers/round-providers.ts'
 import { writeFileInside } from '../../workspace/files/inside-directory.ts'
 import { workChanges } from '../../workspace/gate-paths.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
@@ -25,7 +26,6 @@ import { gateConfiguration, protectedChanges } from '../../workspace/protected-f
 import { testsInReports } from '../../workspace/test-reports.ts'
 import type { Run } from '../open-run.ts'
 import { reachesNetwork } from '../settings/gates.ts'
-import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
 import { runCheck, tryControl } from './contract-checks.ts'
 import { counterProofOf } from './counter-proof.ts'
@@ -100,7 +100,7 @@ export function proofEnvironment(
       const files = await fingerprints.mending(git => changedFiles(git, before, after))
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
-    contractThread: (role, terms) => contractThread(directory, role, terms, settings),
+    contractThread: (role, terms) => contractThread(role, terms, run),
     runCheck: (of, on) => runCheck(of, on, onCopies()),
     tryControl: (sentence, control, on) => tryControl(sentence, control, on, onCopies()),
     reviewer: async (state, tree) =>
@@ -113,13 +113,15 @@ export function proofEnvironment(
 
 /** The thread of who writes the contract, or wrong versions of the work: it may look, and nothing of it is kept by codex. */
 function contractThread(
-  directory: string,
   role: 'author' | 'control',
   { author, control, controls, authorEngine, controlEngine }: ProveTerms,
-  settings: Pick<Settings, 'engine' | 'model' | 'effort'>,
+  { records: { directory }, settings, providers }: Run,
 ): ThreadSpec {
   const isSameEngine = role === 'author' || controlEngine == null || controlEngine === authorEngine
-  const model = (role === 'control' ? control : null) ?? (isSameEngine ? author : null)
+  const name = (role === 'control' ? control : null) ?? (isSameEngine ? author : null)
+  const engine = (role === 'control' ? controlEngine : null) ?? authorEngine
+  // The providers are those of the engine of the rounds.
+  const named = name === null || engine != null ? { model: name } : namedModel(name, providers.byName)
   const prompt = loadPrompt(role === 'author' ? 'contract' : 'control')
   return {
     agent: role,
@@ -127,7 +129,8 @@ function contractThread(
       directory,
       ...(role === 'control' ? { most: String(controls) } : {}),
     }),
-    ...onEngine((role === 'control' ? controlEngine : null) ?? authorEngine, { model, effort: null }, settings),
+    ...onEngine(engine, { model: named.model, effort: null }, settings),
+    ...(named.provider === undefined ? {} : named),
     readOnly: true,
     ephemeral: true,
   }

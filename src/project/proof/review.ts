@@ -99,11 +99,7 @@ export async function reviewWork(
 }
 
 /** The thread of a reviewer of a work directory. What `terms` leaves open is as in the rounds. */
-export function reviewThread(
-  directory: string,
-  terms: ReviewTerms | null,
-  settings: ModelOfRounds,
-): ThreadSpec {
+export function reviewThread(directory: string, terms: ReviewTerms | null, settings: ModelOfRounds): ThreadSpec {
   return {
     agent: 'reviewer',
     developerInstructions: reviewInstructions(loadPrompt('review'), directory),

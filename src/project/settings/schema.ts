@@ -152,6 +152,8 @@ const engineName = v.pipe(
   v.description('the name of an engine, such as "codex", or "claude" of a table [engines.claude]'),
 )
 
+const NAMED_MODEL = 'the name of a model, or of a provider and its model, such as "gpt-5.5", "local" or "local/qwen3"'
+
 /** The name of an environment variable; what was meant as its value is not shown. */
 const variableName = v.pipe(
   v.string(),
@@ -276,9 +278,9 @@ export const settingsSchema = v.strictObject({
   prove: v.strictObject({
     on: may('not-off', trueOrFalse),
     require: may('not-off', trueOrFalse),
-    author: may('none', orNull(line('the name of a model'))),
+    author: may('none', orNull(line(NAMED_MODEL))),
     authorEngine: may('none', orNull(engineName)),
-    control: may('none', orNull(line('the name of a model'))),
+    control: may('none', orNull(line(NAMED_MODEL))),
     controlEngine: may('none', orNull(engineName)),
     // Fewer would weaken what done is proven by.
     holdOut: may('never-lower', share),

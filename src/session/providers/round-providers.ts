@@ -156,14 +156,22 @@ function withProvider(
   return isOfUsual ? { ...rest, model: remoteModel } : rest
 }
 
-/** The same of a reviewer: the model that is set for reviews is one of codex's, and no other provider has it. Pure. */
+/** The same of a reviewer: a model that is set without its provider is one of codex's, and no other provider has it. Pure. */
 export function reviewerWithProvider(
   thread: ThreadSpec,
   providers: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
   // Another engine than that of the rounds has a login of its own.
   if (thread.engine !== undefined) return thread
-  return withProvider(providers.usual === CODEX_PROVIDER ? thread : { ...thread, model: null }, providers)
+  const isOfUsual = thread.provider === undefined && providers.usual !== CODEX_PROVIDER
+  return withProvider(isOfUsual ? { ...thread, model: null } : thread, providers)
+}
+
+/** Whose model a name means: `provider/model`, `provider` for its own model, else a model of the usual provider. Pure. */
+export function namedModel(name: string, byName: Providers['byName']): { model: string | null; provider?: string } {
+  const [first = '', ...rest] = name.split('/')
+  const isProvider = first === CODEX_PROVIDER || byName.has(first)
+  return isProvider ? { provider: first, model: rest.length === 0 ? null : rest.join('/') } : { model: name }
 }
 
 function keyOf({ provider, model }: ThreadSpec): string {

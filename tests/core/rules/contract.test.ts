@@ -51,6 +51,20 @@ test('a sentence that the person takes out stands behind the others, and counts 
   expect(again.contract?.refused).toEqual([])
 })
 
+promise('D89')
+test('a contract knows who wrote it, who works, and who writes wrong versions', () => {
+  const turn = { round: 0, effort: null } as const
+  const { contract } = after(
+    { type: 'contract-turn-started', ...turn, role: 'author' as const, provider: 'local', model: 'qwen3' },
+    { type: 'round-started', ...turn, round: 1, model: 'gpt-5.5', agent: 'a', engine: 'codex', codex: '1', input: 'x' },
+  )
+  expect(contract?.who).toEqual({
+    author: { engine: null, provider: 'local', model: 'qwen3' },
+    control: null,
+    worker: { engine: 'codex', provider: null, model: 'gpt-5.5' },
+  })
+})
+
 promise('D87')
 test('a contract knows what the person changed once it is written again, or the change is taken back', () => {
   const begun = [drafted('author', 1, 'Make a.'), frozen(1), { type: 'replan-asked', text: 'Make d.' } as const]

@@ -123,6 +123,7 @@ test('a check that deletes files, one that never ends and one that needs the net
     contract: {
       version: 3,
       acceptedBy: 'default',
+      providers: { author: null, control: null, worker: null },
       sentences: [
         {
           id: 'S1',
