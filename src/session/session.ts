@@ -623,6 +623,8 @@ export class Session {
     if (this.#isOver && !delivered) return 'over'
     const round = this.#log.state.running?.round ?? null
     this.tell({ type: 'steered', round, text, delivered, ...(answers && { answers }) })
+    // What a person is told to be kept outlives a power cut.
+    await this.#log.sync()
     return delivered ? 'delivered' : 'kept'
   }
 
