@@ -276,6 +276,7 @@ class Night {
     if (event.type === 'round-started') this.#examineSecrets(event.input, state)
     if (event.type === 'round-ended') this.#examineRound(event.outcome.class)
     if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
+    if (event.type === 'gate-started' && event.when === 'claim') this.#examineClaim()
     if (event.type === 'done-accepted' && event.verified) this.#examineDone(event.session, event.tree)
     if (event.type === 'session-ended' && event.outcome.kind === 'done') {
       this.#examineCertificate(event.session, state)
@@ -430,6 +431,13 @@ class Night {
       )
   }
 
+  /** Nothing that a round has left running can change what is claimed. */
+  #examineClaim(): void {
+    const left = [...this.machine.kernel.processes.values()].filter(({ command }) => command[0] === '/bin/sh')
+    if (left.length > 0)
+      this.#break('B8', `A claim is judged, and this still runs: ${left.map(({ command }) => command[2]).join('; ')}`)
+  }
+
   /** The claim is true of the files as they are. */
   #examineDone(session: string, tree: string): void {
     const { disk } = this.machine
@@ -558,8 +566,9 @@ class Night {
 
   /** An honest agent comes to the end of its work, whatever was done to the night. */
   #examineEnd(): void {
-    const { mischief, trouble } = this.#character
-    const isHonest = mischief === 0 && trouble === 0 && !this.#wasSkipped
+    const { mischief, trouble, flaky, proves } = this.#character
+    // A check that failed by chance does not run again on the same files, and refuses every later claim.
+    const isHonest = mischief === 0 && trouble === 0 && !(proves && flaky > 0) && !this.#wasSkipped
     const [first] = this.#shown.values()
     const outcome = first?.state.ended?.outcome.kind
     if (isHonest && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
