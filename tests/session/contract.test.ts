@@ -133,16 +133,24 @@ test('what was asked for is written down before the work, red first, and proved 
 })
 
 promise('D78', 'Killed at any event of its contract, a session goes on to the same end')
-test('killed after any event of it, a session with a contract comes to the same end', async () => {
+test.each([
+  ['a contract', {}, []],
+  [
+    'a wrong version that no check notices',
+    { control: (_: string, checks: number) => (checks > 1 ? {} : ({ result: 'not-caught', check: null } as const)) },
+    ['author S1', 'second S1-2 passed', 'contract-frozen'],
+  ],
+])('killed after any event of it, a session with %s comes to the same end', async (_, options, has) => {
   const whole = new Night()
-  const { events } = await whole.play1()
+  const { events } = await whole.play1({}, options)
+  expect(shown(events)).toEqual(expect.arrayContaining(has))
   for (const at of events.keys()) {
     if (events[at]?.type === 'session-ended') continue
     const night = new Night()
     const [tree = 'start', rounds = '0'] = (whole.trees[at] ?? '').split(' ')
     night.tree = tree
     night.rounds = Number(rounds)
-    const { outcome } = await night.play1({}, { journal: events.slice(0, at + 1) })
+    const { outcome } = await night.play1({}, { ...options, journal: events.slice(0, at + 1) })
     expect([at, events[at]?.type, outcome]).toEqual([
       at,
       events[at]?.type,

@@ -153,8 +153,8 @@ export interface PlayOptions {
   counterProof?: (gate: string) => Partial<CounterProof>
   /** How a check of the contract comes out on a tree; passed if left out. `S1-1`: the first of the first sentence. */
   check?: (check: string, tree: string) => Partial<CheckCame> | Promise<Partial<CheckCame>>
-  /** What came of a wrong version; caught if left out. `S1-1`: the first for the first sentence. */
-  control?: (control: string) => Partial<EventOf<'control-tried'>>
+  /** What came of a wrong version; caught if left out. `S1-1`: the first for the first sentence, which has so many checks. */
+  control?: (control: string, checks: number) => Partial<EventOf<'control-tried'>>
   folder: string
 }
 
@@ -427,12 +427,12 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       cannotRun: false,
       ...(await options.check?.(`${sentence}-${number}`, tree)),
     }),
-    tryControl: async ({ id }, { control }) => ({
+    tryControl: async ({ id, checks }, { control }) => ({
       result: 'caught',
       check: 1,
       diff: '+wrong',
       problem: null,
-      ...options.control?.(`${id}-${control}`),
+      ...options.control?.(`${id}-${control}`, checks.length),
     }),
     reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
