@@ -84,6 +84,9 @@ test('--verify auto takes the test command of the project, and where nothing pro
   expect((await scene.run('--plain', '--rounds', '1', 'build Y')).stdout).toContain(
     'Nothing proves this goal. --verify auto runs "make check"; --prove checks each sentence.',
   )
+  expect((await scene.run('queue', 'add', '--verify', 'auto', 'build Z')).stdout).toBe(
+    'Queued as 000001 (verified by make check): build Z\n',
+  )
 })
 
 test('--verify auto without a test command is refused in one sentence, and begins nothing', async () => {

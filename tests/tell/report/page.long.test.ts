@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { htmlOf } from '../../../src/tell/report/page/page.ts'
@@ -8,6 +9,7 @@ import type { ReportData } from '../../../src/tell/report/report-data.ts'
 import { planned, starts } from '../../doors/screen/build/night.ts'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { withContract } from './contract-night.ts'
 import { HOSTILE, hostileNight } from './hostile-night.ts'
 import { badNight, goodNight, HERE, MadeUpNight } from './made-up-night.ts'
 
@@ -51,6 +53,23 @@ describe.skipIf(!hasBrowser)(`the page of a report${WITHOUT_BROWSER}`, () => {
     await page.goto(url)
     return { page, noise, [Symbol.asyncDispose]: () => context.close() }
   }
+
+  test('on a phone each sentence of a contract is one row, which opens to its check and its wrong version', async () => {
+    await using opened = await open(withContract(), { viewport: { width: 390, height: 844 }, colorScheme: 'light' })
+    const { page, noise } = opened
+    const rows = page.locator('.sentence > summary')
+    expect(await rows.count()).toBe(4)
+    for (const row of await rows.all()) expect((await row.boundingBox())?.height).toBe(44)
+    const weak = page.locator('.sentence').nth(1)
+    await weak.locator('summary').click()
+    expect(await weak.innerText()).toContain('1 passing')
+    expect(await weak.locator('.diff .removed').last().innerText()).toContain('return "dark"')
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390)
+    await page.evaluate(axe.source)
+    const found = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run())
+    expect(found.violations.map(({ id }) => id)).toEqual([])
+    expect(noise).toEqual([])
+  })
 
   describe.each([
     ['a phone', { viewport: PHONE, colorScheme: 'light' }],

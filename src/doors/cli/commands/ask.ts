@@ -108,11 +108,17 @@ export async function openRunning(
 
 const WHAT_IT_DOES = 'What it is doing: codemachine status'
 
+async function gatesTyped(directory: string, verify: readonly string[]): Promise<readonly string[]> {
+  const { withProjectTests } = await import('../../../project/start/project-tests.ts')
+  return (await withProjectTests(directory, verify)).verify
+}
+
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
-  const { template, verify: gates, prove, followUp } = flags
+  const { template, prove, followUp } = flags
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
+  const gates = flags.verify && (await gatesTyped(directory, flags.verify))
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
   const follows =
