@@ -156,7 +156,7 @@ const STATES: Readonly<Record<SentenceState, string>> = {
   unusable: 'its checks cannot be used',
   'not-checkable': 'no program can tell',
   context: 'asks for nothing',
-  refused: 'taken out by you',
+  refused: 'removed by you',
 }
 
 /** How a sentence stands: `proved`, `weak: a wrong version was not noticed`. */
