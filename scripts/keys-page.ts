@@ -11,8 +11,8 @@ export function keysPage(): string {
 
 const HEAD = `# Keys
 
-\`node scripts/keys-page.ts\` writes this page from the table in \`src/project/settings/keys.ts\`; so are the overlay (\`?\` on an empty field), the palette (Ctrl+X) and the
-hints in the last line. Where it says *fixed*, a key cannot be remapped.
+\`node scripts/keys-page.ts\` writes this page from the table in \`src/project/settings/keys.ts\`.
+The overlay (\`?\` on an empty field), the palette (Ctrl+X) and the hints in the last line use the same table. A *fixed* key cannot be remapped.
 
 ## Remap
 
@@ -21,16 +21,16 @@ In your own \`config.toml\` (a project's file cannot set keys):
 \`\`\`toml
 [keys]
 preset = "vim"                    # adds the vim keys below to pager, lists and changes
-palette = "alt+x"                 # one key in the place of those of the table
+palette = "alt+x"                 # one key replaces those of the table
 diff = ["alt+g", "ctrl+]"]        # or several
 copy = []                         # or none
 \`\`\`
 
-Keys are written as \`ctrl+x\`, \`alt+up\`, \`shift+tab\`, \`pagedown\`, \`space\` or \`d\`. An unknown action, an unknown key, and a key of two actions that can be
-meant at the same time are refused with the file and the line. Terminals send Ctrl+H, Ctrl+I, Ctrl+M and Ctrl+[ as Backspace, Tab, Enter and Esc.
+Keys are written as \`ctrl+x\`, \`alt+up\`, \`shift+tab\`, \`pagedown\`, \`space\` or \`d\`. codemachine refuses an unknown action, an unknown key, and a key
+that would mean two actions at the same time. It names the file and the line. Terminals send Ctrl+H, Ctrl+I, Ctrl+M and Ctrl+[ as Backspace, Tab, Enter and Esc.
 
 \`screen.enter = "tell"\` swaps Enter and Tab while a session runs, as in Codex's own terminal: Enter tells the agent, Tab queues the next session.
-\`screen.mouse = false\` leaves wheel and clicks to the terminal where a view fills the screen, too; elsewhere they always are.
+\`screen.mouse = false\` leaves wheel and clicks to the terminal in views that fill the screen. Elsewhere the terminal always has them.
 `
 
 const CONTEXTS: readonly [KeyContext, boolean, string][] = [

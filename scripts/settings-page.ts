@@ -88,17 +88,17 @@ events = ["ended", "needs-person", "waiting", "stuck"]
 
 Editors check and complete both files by [settings.schema.json](settings.schema.json); for Taplo, begin the file with \`#:schema\` and its path.
 
-## Where they stand
+## Where to set them
 
-Later places count more:
+A later place overrides an earlier one:
 
 1. \`settings.js\` of the package: the defaults.
 2. \`~/.config/codemachine/config.toml\` (or in \`$XDG_CONFIG_HOME\`): yours.
-3. \`codemachine.toml\` in the work directory: the project's. Agents can write it, so it may not say everything.
-4. The environment: \`CODEMACHINE_MAX_TIME\`, \`CODEMACHINE_NOTIFY_WEBHOOK\`. A list is a JSON array. Only \`codex_bin\` is \`CODEX_BIN\`, and \`fleet.queue\` is \`CODEMACHINE_QUEUE\`.
+3. \`codemachine.toml\` in the work directory: the project's. Agents can write it, so it cannot set everything.
+4. The environment, such as \`CODEMACHINE_MAX_TIME\` or \`CODEMACHINE_NOTIFY_WEBHOOK\`. A list is a JSON array. Two names differ: \`codex_bin\` is \`CODEX_BIN\`, and \`fleet.queue\` is \`CODEMACHINE_QUEUE\`.
 5. The command line.
 
-A mistake names the file, the line and the key, and nothing is started. Both files are read again before each round; limits, \`notify\`, \`decide_after\` and prompts of your own agents then count from that round on. While a run goes on, a project's file only lowers limits.
+If there is a mistake, codemachine names the file, the line and the key, and starts nothing. It reads both files again before each round. New limits, \`notify\`, \`decide_after\` and prompts of your own agents then apply from that round on. During a run, a project's file can only lower limits.
 
 \`CODEMACHINE_HOME\` moves the records. \`CODEMACHINE_BROWSER\` is the browser that \`report --png\` uses.
 

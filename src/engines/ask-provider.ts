@@ -28,8 +28,9 @@ export async function askProvider(
 }
 
 /**
- * The same, but that a provider which may only be busy is not called away at once: one that takes the question and does not answer
- * in time, or answers that it cannot now, is asked three times within 30 s. A model on one's own machine answers nothing else while
+ * The same, but a provider that may only be busy is asked three times within 30 s before it counts as away. That is one
+ * that accepts the question and does not answer in time, or answers that it cannot now.
+ * A model on one's own machine answers nothing else while
  * it works.
  */
 export async function askPatiently(

@@ -15,9 +15,9 @@ import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../workspace/
 import { refName, type Savepoint, SavepointStore } from '../workspace/savepoints/savepoint-store.ts'
 
 /**
- * A session as one commit, from which another machine goes on with it: the tree of its newest savepoint (`work`), what its agents
- * have written down (`memory`), what codemachine has (`records`), and as parents the commit before it, that savepoint with all before
- * it, and the commit that the work directory has checked out.
+ * A session as one commit, from which another machine continues it. Its tree has the newest savepoint (`work`), what the
+ * agents have written down (`memory`), and what codemachine knows (`records`). Its parents are the commit before it, that
+ * savepoint with its history, and the checked-out commit.
  */
 export interface Carried {
   commit: string

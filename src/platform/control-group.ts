@@ -30,9 +30,10 @@ interface ControlGroupOptions {
 }
 
 /**
- * The control group (cgroup v2) that this process has to itself, as `systemd-run --user --scope` makes one; null where it has
- * none: on other systems, and where at this moment anything stands in the group but this process, what descends from it,
- * and ancestors in its own process group (`npx`, `sh -c`). So one with an interactive shell, a tmux or the init of a
+ * The control group (cgroup v2) that this process has to itself, as `systemd-run --user --scope` makes one. It may also
+ * hold descendants, and ancestors in the same process group (`npx`, `sh -c`). Null on other systems, and if anything else
+ * is in the group now.
+ * So one with an interactive shell, a tmux or the init of a
  * container in it does not count, nor does one that is such an init itself: what is begun from there, or enters the
  * container, could not be told from what an agent has left.
  */

@@ -18,9 +18,9 @@ import type { Clock } from '../base/clock.ts'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
 /**
- * Writes a whole file of the records atomically, mode 0600: the old one stays until the new one is on the disk, and if
- * there is no room for it. (A disk that is nearly full cuts a write short without an error: the rest is written too, or
- * fails.) Not for folders where an agent can write: what lies on the way may be a link.
+ * Writes a whole file of the records atomically, mode 0600. The old file stays until the new one is on the disk, and stays
+ * if there is no room. (A nearly full disk cuts a write short without an error, so the rest is written again, or fails.)
+ * Not for folders where an agent can write: what lies on the way may be a link.
  */
 export async function writeWholeFile(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomUUID()}.tmp`

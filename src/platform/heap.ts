@@ -1,9 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * V8 flags for a small heap. A run waits for hours and works for milliseconds, so its memory counts, and the speed of its hot loops does not: the
- * young generation does not grow (by itself it takes 130 MB when codex says much), the old one grows in small steps,
- * and the last optimizing compiler stays out. The one before it takes what is called often, function by function, and so late
+ * V8 flags for a small heap. A run waits for hours and works for milliseconds, so memory counts and hot loops do not. So
+ * the young generation does not grow (it takes 130 MB when codex says much). The old generation grows in small steps, and
+ * the last optimizing compiler is off.
+ * The one before it takes what is called often, function by function, and so late
  * that a start and a short round pay nothing for it: 10 MB, of its work and of the program that is read for it. V8 writes on
  * stderr of a flag that it does not know, so each is one of the oldest Node's too. Figures: docs/inside/benchmarks.md.
  */

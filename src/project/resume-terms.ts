@@ -392,8 +392,8 @@ export function policyOf(settings: PolicySettings): RunnerPolicy {
 type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
 
 /**
- * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
- * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
+ * The tree with which a new session compares the protected files, if it is older than the tree of its start. That is so if
+ * the session before changed some and was not done: nobody has agreed to that change.
  */
 export async function protectFrom(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,

@@ -2,9 +2,9 @@ import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type KnownForm, type Neighbour, sixBitsOf, textOf } from './form-search.ts'
 
 /**
- * The forms of these secrets, and what is known of each: the value, without white space around it, and its longer
- * lines, as they are, JSON-escaped once or twice, and percent-encoded; with `isEncoded` also what a program makes of the bytes
- * of the value: base64, wherever it stands in what is encoded, hex digits and decimal numbers.
+ * The forms of these secrets, and what is known of each. They are the value without white space around it, and its longer
+ * lines. Each is as it is, JSON-escaped once or twice, and percent-encoded. `isEncoded` adds what a program makes of its
+ * bytes: base64 at any offset, hex digits, and decimal numbers.
  */
 export function knownForms(secrets: readonly Secret[]): Map<string, KnownForm> {
   const forms = new Map<string, KnownForm>()

@@ -23,9 +23,9 @@ interface SessionLogOptions {
 }
 
 /**
- * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart
- * reads is what was known before it. A live text comes in pieces that may hold a part of a secret each: the end of one that
- * may be the beginning of a secret is held back until the next piece of the item comes, or the item is complete.
+ * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart reads
+ * is what was known before it. A live text comes in pieces, and each may hold a part of a secret. So an end that may begin
+ * a secret is held back until the next piece comes, or the item is complete.
  */
 export class SessionLog {
   #state: SessionState

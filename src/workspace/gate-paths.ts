@@ -23,8 +23,9 @@ type PathKind = Pick<WorkChange, 'isRunThrough' | 'isNoAddition'>
 type KindOf = (path: string, isNew: boolean) => PathKind
 
 /**
- * What a gate may run through, rather than the work that it checks: what it protects, tests, settings, what its line executes
- * and was there before the work, what that includes, and what is found in the place of what its line names. A file that a
+ * What a gate may run through, rather than the work that it checks: protected files, tests, settings, what its line
+ * executes if it was there before, and what that includes. Also what stands now in the place of a file that its line names.
+ * A file that a
  * link leads to counts as the link does.
  * @param start the tree that the work began with
  */

@@ -33,8 +33,8 @@ export interface SandboxTraces extends AsyncDisposable {
    */
   keep(): Promise<void>
   /**
-   * From now on also counts as a trace an empty file that nobody may write at one of these paths, if nothing is there yet:
-   * codex lays one for each path that a thread may not read and that is not there, and leaves it behind now and then.
+   * From now on, an empty file at one of these paths that nobody may write also counts as a trace, if nothing is there yet.
+   * codex makes one for each missing path that a thread may not read, and sometimes leaves it behind.
    * @param paths absolute; those with a wildcard are ignored, nothing is laid for them
    */
   expectFiles(paths: readonly string[]): Promise<void>

@@ -28,8 +28,9 @@ const isSessionEvent = checkOf(sessionEvent)
 const isHint = checkOf(outcomeHint)
 
 /**
- * Whether an object from a journal has what its type promises, as far as something depends on it: a line that was
- * damaged or written by hand is no event, and must not look like a bug of who reads it. Fields that only some versions
+ * Whether an object from a journal has what its type promises, as far as something depends on it. A line that was damaged
+ * or written by hand is no event, and must not look like a bug of its reader.
+ * Fields that only some versions
  * write (`upgradeEvent`) may be missing. False for a type that this version does not know.
  */
 export function isEvent(value: Readonly<Record<string, unknown>>): boolean {

@@ -132,10 +132,11 @@ interface ProofNow {
 }
 
 /**
- * What comes next in the proof of the claim that has been made (docs/inside/design.md, "When is a session done", part 5):
- * every gate, all once more if they left another tree, for each has to pass on what is accepted; the counter-proof of each that is
- * required; the checks of the contract; then a review if a
- * person wants one, a file that gates protect or run through is not what it was, or a counter-proof left doubts. Pure.
+ * What comes next in the proof of a claim (docs/inside/design.md, "When is a session done", part 5). First every gate runs,
+ * and all once more if they left another tree. Then the counter-proof of each required gate, and the checks of the
+ * contract. A review follows if a person wants one, if protected files or files that gates run through changed, or if a
+ * counter-proof left doubts.
+ * Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const { gates, reviews, review, notices } = state

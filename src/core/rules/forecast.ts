@@ -65,8 +65,9 @@ export interface Forecast {
 const LEAST_ROUNDS = 2
 
 /**
- * When the rounds of a session come to wait for a usage window, if they go on as they did in it; null if that cannot be
- * said: less than two whole rounds in the window, no rise, or it is renewed by `now` (Unix time, ms). Of two windows the
+ * When a session will have to wait for a usage window, if its rounds go on at the pace of that window; Unix time, ms. Null
+ * with less than two whole rounds in the window, without a rise, or if the window is renewed by `now`.
+ * Of two windows the
  * one that is full sooner. Pure.
  * @param mostPercent how much of a window may be used, 0 to 100
  */

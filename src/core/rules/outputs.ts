@@ -44,9 +44,10 @@ const AROUND_CHARACTERS = 600
 const LEAST_CHARACTERS = 200
 
 /**
- * The input of a round with what it is given to work with below: each between two marked lines, which nothing in it can
- * contain, said to be no instruction, and shortened to 100,000 characters, or so that all of it has at most `most`, with a
- * note of how many are left out. Where there is no room at all, they are only named. Pure.
+ * The input of a round, with its materials below. Each stands between two marked lines that nothing in it can contain, and
+ * is said to be no instruction. Each is shortened to 100,000 characters, or so that all have at most `most`; a note says
+ * how much is left out.
+ * Where there is no room at all, they are only named. Pure.
  * @param bounds `together`: the most characters of all materials, of which the first ones have as many as they need
  */
 export function withMaterials(

@@ -114,6 +114,16 @@ export function addHelp(program: Command): void {
     .action((words: string[] = []) => helpOn(program, words))
 }
 
+/** Gives `codex-flow` the command `help`, of a command or the code of an error. Called once all its commands are there. */
+export function addFlowHelp(program: Command): void {
+  program
+    .helpCommand(false)
+    .command('help')
+    .description('show the help of a command')
+    .argument('[command]', 'a command, or the code of an error')
+    .action((word?: string) => helpOn(program, word === undefined ? [] : [word], []))
+}
+
 /**
  * Gives each command below one its examples; those whose help has some of its own have none here.
  * @param above the words in front of its name in the table: `flow` for `codex-flow`, which is what that is
@@ -166,21 +176,21 @@ const WHAT_IT_IS = `Leave a coding agent to work overnight; find the work done, 
 morning.`
 
 /** Prints what is asked for; that of a command ends as `--help` does, by a `CommanderError`. */
-async function helpOn(program: Command, words: readonly string[]): Promise<void> {
+async function helpOn(program: Command, words: readonly string[], groups = GROUPS): Promise<void> {
   const typed = words
     .join(' ')
     .toLowerCase()
     .replace(/^set[ -]?up$/, 'setup')
-  const group = GROUPS.find(({ name }) => name === typed)
+  const group = groups.find(({ name }) => name === typed)
   const command = commandAt(program, words)
   const { writeOut = () => {} } = program.configureOutput()
   // The group stands below: that is what is still seen when all has been printed.
   if (command !== null && group !== undefined) command.addHelpText('after', `\n${groupText(program, group)}`)
   if (command !== null) command.help()
   else if (group !== undefined) writeOut(groupText(program, group))
-  else if (typed === OPTIONS) writeOut(optionsText(program))
+  else if (typed === OPTIONS && groups.length > 0) writeOut(optionsText(program))
   else if (/^cm\d+$/.test(typed)) writeOut(await errorText(typed.toUpperCase()))
-  else throw new UserError('CM0101', nothingLike(program, words))
+  else throw new UserError('CM0101', nothingLike(program, words, groups))
 }
 
 async function errorText(code: string): Promise<string> {
@@ -192,8 +202,8 @@ async function errorText(code: string): Promise<string> {
   return `${code}: ${title}\n\n  Cause:      ${cause}\n  What to do: ${remedy}\n`
 }
 
-function nothingLike(program: Command, words: readonly string[]): string {
-  const known = [...GROUPS.map(({ name }) => name), OPTIONS, ...program.commands.map(each => each.name())]
+function nothingLike(program: Command, words: readonly string[], groups: readonly HelpGroup[]): string {
+  const known = [...groups.map(({ name }) => name), OPTIONS, ...program.commands.map(each => each.name())]
   const nearest = nearestName(words[0] ?? '', known)
   const instead =
     nearest === null ? `${program.name()} --help lists them.` : `did you mean "${program.name()} help ${nearest}"?`
@@ -401,6 +411,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   ],
   'flow list': [['flow list', '']],
   'flow validate': [['flow validate', 'all of the project']],
+  'flow help': [['flow help CM1001', 'what the code of an error means, and what to do']],
   'flow show': [['flow show .codex-flow/workflows/commit.workflow.toml', '']],
   login: [
     ['login', 'in the browser'],

@@ -21,7 +21,7 @@ import {
 } from './flags.ts'
 import { addFleet } from './fleet/program.ts'
 import { addFlow } from './flow/program.ts'
-import { addExamples, addHelp, rootOf } from './help.ts'
+import { addExamples, addFlowHelp, addHelp, rootOf } from './help.ts'
 import {
   addAgents,
   addLogin,
@@ -105,6 +105,7 @@ export function buildProgram(
 export function buildFlowProgram(context: BareContext, ended: (exitCode: number) => void): Command {
   const program = bareProgram(context)
   addFlow(program, doesIn(context, ended))
+  addFlowHelp(program)
   addExamples(program, ['flow'])
   sayInSentences(program)
   return program

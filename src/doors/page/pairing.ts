@@ -46,8 +46,9 @@ interface Pairing {
 }
 
 /**
- * Pairs a device without a link: a device that is in shows a code of five minutes, the new one sends it with its name, and the first
- * one lets it in or not, as long as it is in itself. Nothing of it is kept on disk. After ten wrong codes none is taken for a minute.
+ * Pairs a device without a link. A device with access shows a code for five minutes. The new device sends the code with its
+ * name. The first device lets it in or not, as long as it has access itself.
+ * Nothing of it is kept on disk. After ten wrong codes none is taken for a minute.
  */
 export class Pairings {
   readonly #access: Pick<Access, 'admit' | 'isThere'>

@@ -13,8 +13,8 @@ import type { Theme } from './terminal/theme.ts'
 type WorkOptions = LiveOptions & { agentsKey?: string }
 
 /**
- * The work that runs now, on at most `rows` lines: the items of the round's own agent, what the agent says that has begun to
- * speak last of those that work for it, and below them these agents, which get at most half of the rows.
+ * The work that runs now, on at most `rows` lines. First come the items of the agent of the round; then what the delegated
+ * agent says that began to speak last. Below them stand the delegated agents, on at most half of the rows.
  */
 export function workLines(
   { agents }: Pick<SessionState, 'agents'>,

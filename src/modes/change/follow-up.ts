@@ -15,8 +15,9 @@ const REMARK_CHARS = 4_000
 const MOST_FAILURES = 6
 
 /**
- * What a session that goes on from a change is told of it, beside its request, its end and the files that it changed: the
- * plan that was accepted, what became of its tasks, what still fails, and what its planner said at the end. Pure.
+ * What a follow-up of a change is told of it, beside its request, its end and its changed files. These are the accepted
+ * plan, the result of each task, what still fails, and what its planner said at the end.
+ * Pure.
  */
 export function changeFollowUp(own: ChangeWork): string {
   const { execution, words } = own

@@ -9,8 +9,9 @@ const WORDS_CHARS = 9_000
 const MOST_FILES = 4
 
 /**
- * What the report of a session says of a change: its plan and who accepted it, what was run to check it and what of that is
- * proof, what is open, and its tasks with the files that each has changed. Null before there is a plan. Pure.
+ * What the report of a session says of a change: its plan and who accepted it, the checks that ran and which of them prove
+ * it, and what is open. A table has its tasks, with the files that each changed.
+ * Null before there is a plan. Pure.
  */
 export function changeReport(own: ChangeWork, session: SessionState): ReportSection | null {
   const { planning, execution, words } = own

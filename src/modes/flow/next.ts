@@ -30,8 +30,9 @@ const COMMAND_MS = 10 * 60_000
 const MEMORY_CHARACTERS = 32_000
 
 /**
- * What comes next in a workflow: what is left of its first step that has not ended, in this order: whether it is to be done
- * at all, its round or command, what verifies it, whether a person agrees, its file. Then the claim, for the gates.
+ * What comes next in a workflow, for the first step that has not ended. In this order: its condition, its round or command,
+ * what verifies it, whether a person agrees, its file.
+ * Then the claim, for the gates.
  */
 export function nextOfFlow(parts: FlowParts): Pick<Template, 'next' | 'ahead'> {
   const { plan, threads } = parts

@@ -37,8 +37,8 @@ type RetryInput = (state: { lastTask: string | null; summary: string }) => strin
 type Step = ReturnType<Template['next']>
 
 /**
- * The `build` template: a team is built and a plan made; then the master mind has the tasks of the plan done, and each
- * time that it stops the state is summed up; when all are done, a last look may claim so.
+ * The `build` template. A round builds the team and makes the plan. Then the master mind has the tasks done; each time it
+ * stops, a round sums up the state. When all tasks are done, a last look may claim *done*.
  */
 export function nextOfBuild(threads: BuildThreads, retryInput: RetryInput): Pick<Template, 'next' | 'ahead'> {
   return {

@@ -4,8 +4,9 @@ import { formatSpan } from '../../tell/words/numbers.ts'
 import { type HowToTest, type StepStatus, type StepWork, type TeamWork, workOf } from './work.ts'
 
 /**
- * The text of PROJECT_INFO.json: the goal as typed, the absolute path of the project, plan and review as they were parsed (null:
- * there is none), how to test it, and beside that what came of each step and what is missing. The same work gives the same text,
+ * The text of PROJECT_INFO.json: the goal as typed, the absolute path of the project, and the parsed plan and review (null:
+ * none). Then how to test it, the result of each step, and what is missing.
+ * The same work gives the same text,
  * however and whenever the session ends. Pure.
  */
 export function projectInfo(session: Pick<SessionState, 'directory' | 'work'>): string {

@@ -16,8 +16,9 @@ const MOST_OF = { missing: 4_500, tests: 3_000, issues: 4_000, suggestions: 1_50
 const SEVERITIES = ['high', 'medium', 'low'] as const
 
 /**
- * What the report of a session says of a team: where the project is, what is missing and what is done once it is there, how to test
- * it with what was run, what the review has found, and the steps with what came of each. Pure.
+ * What the report of a session says of a team: where the project is, what is missing, and what follows once it is there.
+ * Then how to test it, what ran, what the review found, and the result of each step.
+ * Pure.
  */
 export function teamReport(own: TeamWork, directory: string): ReportSection {
   const { plan, steps, review } = own

@@ -21,8 +21,8 @@ const MOST_SAID = 200
 const FRESH_MS = 2 * 60_000
 
 /**
- * Sessions that are being verified: gates may take longer than any client waits for a call, and than a phone stays on, so a
- * verification goes on between calls, and the next call for the same session takes it up.
+ * Sessions that are being verified. Gates may take longer than a client waits for a call, or than a phone stays on. So a
+ * verification continues between calls, and the next call for the same session joins it.
  */
 export class Verifications implements AsyncDisposable {
   readonly #world: World

@@ -176,7 +176,10 @@ function sentenceOf(error: unknown): string {
   return `${messageOf(error)}.`
 }
 
-/** The sessions that can be gone on with, the newest first: at most 5 of the last 50; those that cannot be read, that this version does not know, and those whose plan is that of a newer one now, are passed over. */
+/**
+ * The sessions that can be resumed, the newest first: at most 5 of the last 50. Sessions are left out if they cannot be
+ * read, if this version does not know their kind, or if their plan now belongs to a newer session.
+ */
 export async function resumableSessions(records: Records, platform: NodeJS.Platform): Promise<ResumableSession[]> {
   // Before the journals: a session that ends while they are read must not look cut off.
   const runner = await readRunner(records.lock, platform)

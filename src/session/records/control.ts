@@ -260,13 +260,12 @@ export const commandSchema = v.variant('type', [
 ])
 
 /**
- * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something, or one of those
- * that work for it; to end the turn of one of them; to tell it the answer to a `question` of that `session`, which `agent` has
- * asked (`text`: question and answer); to stop, after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
- * leave this session for the next one; to have the plan changed as the text says, and hold then unless it is to `go` on; to have the plan put back
- * as it was before that; to
- * take a choice of what it asks a person to decide; to know of a secret that was set; to share for a minute what it does just now, for the process `pid`
- * (`startTime` as of `startTimeOf`) shows it to somebody. `at`: when it was asked, ISO 8601 in UTC.
+ * What a person may ask of a run, from its own screen or from another terminal. `steer-agent` and `stop-agent` mean one of
+ * the agents at work. `answer` tells the `agent` that asked `question` in `session` the `text`, question and answer.
+ * `replan` has the plan changed as the text says; the session holds then, unless it is to `go` on. `secret` says that a
+ * secret was set. `watch` asks for what the session does just now, for one minute, because the process `pid` shows it to
+ * somebody (`startTime` as of `startTimeOf`).
+ * `at`: when it was asked, ISO 8601 in UTC.
  */
 export type Command = v.InferOutput<typeof commandSchema>
 

@@ -308,7 +308,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
       return { title: `round ${facts.round} ended`, message: `${wordsForCause(facts.roundOutcome)}; ${changed}` }
     }
     case 'paused':
-      return { title: 'paused', message: `It goes on after \`codemachine unpause\`${pauseEnd(facts)}.` }
+      return { title: 'paused', message: `To continue, type: codemachine unpause.${pauseEnd(facts)}` }
     default:
       return unreachable(facts)
   }
@@ -316,7 +316,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
 
 function pauseEnd({ until, how }: Extract<NotificationFacts, { event: 'paused' }>): string {
   const at = timeOf(Date.parse(until))
-  return how === 'goes-on' ? `, or by itself at ${at}` : `; else it ends at ${at}`
+  return how === 'goes-on' ? ` Otherwise it continues by itself at ${at}.` : ` Otherwise it ends at ${at}.`
 }
 
 const REASON_CHARS = 500
@@ -331,20 +331,20 @@ function inWordsAbout(
       if ('version' in facts) {
         const question = plainLine(facts.question, REASON_CHARS)
         const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
-        const how = `\`codemachine plan\` shows it, \`codemachine plan accept --version ${facts.version}\` accepts it.`
-        return { title: 'the plan waits for you', message: `${question} ${how} It waits for ${left} at the longest.` }
+        const how = `To see it, type: codemachine plan. To accept it: codemachine plan accept --version ${facts.version}.`
+        return { title: 'the plan waits for you', message: `${question} ${how} It waits for at most ${left}.` }
       }
       return {
         title: 'the plan waits for you',
-        message: `It has ${formatCount(facts.tasks, 'task')}; \`codemachine unpause\` starts the build.`,
+        message: `It has ${formatCount(facts.tasks, 'task')}. To start the build, type: codemachine unpause.`,
       }
     case 'decision': {
       const ids = facts.choices.map(({ id }) => id).join('|')
       const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
       const then =
-        facts.default === null ? `It waits for ${left} at the longest.` : `After ${left} "${facts.default}" is taken.`
+        facts.default === null ? `It waits for at most ${left}.` : `After ${left}, codemachine chooses "${facts.default}".`
       const question = plainLine(facts.question, REASON_CHARS)
-      return { title: 'you decide', message: `${question} \`codemachine decide ${ids}\` answers. ${then}` }
+      return { title: 'you decide', message: `${question} To answer, type: codemachine decide ${ids}. ${then}` }
     }
     case 'task':
       return {
@@ -354,7 +354,7 @@ function inWordsAbout(
     case 'remote':
       return {
         title: `${plainLine(facts.provider, NAME_CHARS)} is away, so the code goes to a remote model`,
-        message: `${plainLine(facts.reason, REASON_CHARS)} To end that: \`codemachine stop --now\`. With when_away = "wait" codemachine waits for it instead.`,
+        message: `${plainLine(facts.reason, REASON_CHARS)} To stop that, type: codemachine stop --now. With when_away = "wait", codemachine waits for the server instead.`,
       }
     default:
       return unreachable(facts)

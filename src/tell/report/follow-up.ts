@@ -22,9 +22,9 @@ interface FollowedTerms {
 }
 
 /**
- * What a session came to, for one that goes on from it, as Markdown of at most 64 KiB: what was asked for, how it ended,
- * what it went on from, what it changed, what is left and fails, and what its template says of its work, or its agent said
- * last. Pure.
+ * What a follow-up session is told of the earlier one, as Markdown of at most 64 KiB: its goal, end, and predecessor, what
+ * it changed, and what is left or fails. It closes with what its template says, or what its agent said last.
+ * Pure.
  */
 export function followUpOf(
   data: ReportData,

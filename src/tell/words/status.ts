@@ -194,8 +194,9 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
 }
 
 /**
- * A session for who looks after many, at the time `now`, Unix time, ms: how far it is (`facts`), what it waits for or will once it
- * goes on, how many more rounds there will be before that (`ahead`), its last words. Empty texts: there is nothing to say. Pure.
+ * A session for somebody who looks after many, at the time `now` (Unix time, ms): its progress (`facts`), what it waits for
+ * or will wait for, the rounds before that (`ahead`), and its last words.
+ * Empty texts: there is nothing to say. Pure.
  */
 export function cardInWords(session: SessionReport, now: number, hints: StateHints) {
   const { tasks, limits, cost, forecast, last } = session

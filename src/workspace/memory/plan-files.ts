@@ -49,9 +49,10 @@ const MOST_LISTED = 10_000
 const MOST_PROMPT_PROBLEMS = 10
 
 /**
- * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`,
- * by the session whose they are (`before-<new session>` where that is not known, or has files there already): a link itself, never its
- * target. Keeps the last 20 of them, and writes a plan without tasks. To be called only while the session `id` is created. Throws a
+ * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`.
+ * Files of an unknown session, or whose names are taken, go to `before-<new session>`. A link itself is moved, never its
+ * target.
+ * Keeps the last 20 of them, and writes a plan without tasks. To be called only while the session `id` is created. Throws a
  * `UserError` if a folder is in the way or nothing can be written.
  */
 export async function archiveEarlierPlan(

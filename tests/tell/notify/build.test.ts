@@ -23,7 +23,7 @@ test('a plan that waits for the person is told at once, and once', () => {
     about: 'plan',
     tasks: 8,
     title: 'codemachine in work: the plan waits for you',
-    message: 'It has 8 tasks; `codemachine unpause` starts the build. Goal: A shop for tea.',
+    message: 'It has 8 tasks. To start the build, type: codemachine unpause. Goal: A shop for tea.',
   })
   expect(told(...planned), 'nobody wants to see it').toBe(null)
   const changed = { type: 'decision-made', id: 'plan', choice: 'change', text: 'Less.', by: 'person' } as const
@@ -44,7 +44,7 @@ test('each version of a plan that waits is told with the command that shows it',
     version: 2,
     title: 'codemachine in work: the plan waits for you',
     message: expect.stringMatching(
-      /`codemachine plan` shows it, `codemachine plan accept --version 2` accepts it\. It waits for .+ at the longest\./,
+      /To see it, type: codemachine plan\. To accept it: codemachine plan accept --version 2\. It waits for at most .+\./,
     ),
   })
 })
@@ -75,7 +75,7 @@ test('a decision is told at once with its choices, and not where nobody is asked
     default: 'sqlite',
     title: 'codemachine in work: you decide',
     message: expect.stringMatching(
-      /^Which database\? `codemachine decide sqlite\|other` answers\. After .+ "sqlite" is taken\./,
+      /^Which database\? To answer, type: codemachine decide sqlite\|other\. After .+, codemachine chooses "sqlite"\./,
     ),
   })
   const [, { at }] = recorded([created, wanted]) as [Recorded, Recorded]

@@ -101,15 +101,15 @@ test('a wait is told of when it is longer than half an hour', () => {
 promise('W43', 'Where the code goes to a remote model because a provider is away, a person is notified')
 test('so is a session that is stuck or paused, and the end of a round', () => {
   for (const [how, then] of [
-    ['goes-on', ', or by itself at 2026-11-21 01:30 UTC'],
-    ['needs-person', '; else it ends at 2026-11-21 01:30 UTC'],
+    ['goes-on', 'continues by itself at 2026-11-21 01:30 UTC.'],
+    ['needs-person', 'ends at 2026-11-21 01:30 UTC.'],
   ] as const) {
     const until = '2026-11-21T01:30:00.000Z'
     expect(notificationOf(recorded({ type: 'hold-until', until, how }), state)).toEqual({
       ...head,
       event: 'paused',
       title: 'codemachine in parser: paused',
-      message: `It goes on after \`codemachine unpause\`${then}. ${GOAL}`,
+      message: `To continue, type: codemachine unpause. Otherwise it ${then} ${GOAL}`,
       until,
       how,
     })
@@ -120,7 +120,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     event: 'needs-person',
     about: 'remote',
     title: 'codemachine in parser: local is away, so the code goes to a remote model',
-    message: expect.stringContaining(`${reason} To end that: \`codemachine stop --now\`.`),
+    message: expect.stringContaining(`${reason} To stop that, type: codemachine stop --now.`),
     provider: 'local',
     reason,
   })

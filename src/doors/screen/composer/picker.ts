@@ -164,9 +164,9 @@ function goOn(picker: Picker): Step {
 }
 
 /**
- * A question as it is drawn: title, text, body, choices. Where rows are few the choice at hand comes first, then its
- * neighbours, some rows of the text, the title, and the body; the body tells by an ellipsis that there is more of it, the
- * text by a line with its place and the keys that scroll it.
+ * A question as it is drawn: title, text, body, choices. If rows are few, the present choice comes first, then its
+ * neighbours, some rows of the text, the title, and the body. An ellipsis says that there is more of the body. A line with
+ * the place and the scroll keys says so of the text.
  */
 export function pickerLines(picker: Picker, area: Area): DrawnField {
   const { columns, theme } = area

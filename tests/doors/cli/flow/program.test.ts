@@ -57,6 +57,12 @@ test('codex-flow run --help names all of its flags', async () => {
 })
 
 promise('F31')
+test('codex-flow help explains the code of an error, and shows the help of a command', async () => {
+  expect(await codexFlow('help', 'CM0601')).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^CM0601: /) })
+  expect((await codexFlow('help', 'run')).stdout).toBe((await codexFlow('run', '--help')).stdout)
+})
+
+promise('F31')
 test('codemachine flow has the same commands and flags', async () => {
   for (const command of [[], ['init'], ['run'], ['list'], ['validate'], ['show']]) {
     const own = (await codexFlow(...command, '--help')).stdout
