@@ -7,7 +7,7 @@ const SRC = join(import.meta.dirname, '../../src')
 
 /** How many codes each range has given so far: a new one raises the number, and none ever lowers it. */
 const GIVEN = {
-  '01': 11,
+  '01': 12,
   '02': 11,
   '03': 11,
   '04': 3,
