@@ -9,7 +9,7 @@ const SRC = join(import.meta.dirname, '../../src')
 const GIVEN = {
   '01': 12,
   '02': 11,
-  '03': 11,
+  '03': 12,
   '04': 3,
   '05': 17,
   '06': 23,

@@ -342,7 +342,9 @@ function inWordsAbout(
       const ids = facts.choices.map(({ id }) => id).join('|')
       const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
       const then =
-        facts.default === null ? `It waits for at most ${left}.` : `After ${left}, codemachine chooses "${facts.default}".`
+        facts.default === null
+          ? `It waits for at most ${left}.`
+          : `After ${left}, codemachine chooses "${facts.default}".`
       const question = plainLine(facts.question, REASON_CHARS)
       return { title: 'you decide', message: `${question} To answer, type: codemachine decide ${ids}. ${then}` }
     }
