@@ -2,7 +2,8 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Recorded } from '../src/core/events/events.ts'
-import { message, reply, type Script, type ScriptStep, shell, turnsScript } from '../src/demo/model/reply.ts'
+import { message, reply, roundsScript, type Script, shell } from '../src/demo/model/reply.ts'
+import { createDemoRepository, demoGoal, demoScript } from '../src/demo/project.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
 import { claimDone } from '../tests/support/rounds.ts'
 import { startScriptedModel } from '../tests/support/scripted-model.ts'
@@ -24,7 +25,7 @@ interface Project {
 
 /** The runner of their tests, and what these need. */
 const RUNNER = ['tape@5.9.0', 'cli-color@0.2.3']
-const TESTS = 'node_modules/.bin/tape test/*.js'
+const TESTS = 'npx tape test/*.js'
 
 const check = (text: string) => [
   {
@@ -204,7 +205,60 @@ test('the others', t => {
   },
 ]
 
-/** What a contract costs: who is asked how much, and how long it takes, in sessions of two rounds on packages of the registry. */
+const PROBE = `import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
+const { bin } = JSON.parse(readFileSync('package.json', 'utf8'))
+const check = text => {
+  writeFileSync('probe.md', text)
+  // Node cannot read from a pipe of spawnSync in the sandbox.
+  const stdio = ['ignore', openSync('found.txt', 'w'), 'inherit']
+  const { status } = spawnSync(process.execPath, [bin.linkcheck ?? bin, 'probe.md'], { stdio })
+  return { status, stdout: readFileSync('found.txt', 'utf8') }
+}
+`
+const probe = (text: string) => [{ run: 'node {files}/probe.mjs', seconds: 30, files: { 'probe.mjs': PROBE + text } }]
+
+/** What an author writes of the demo's goal, and wrong versions of what its scripted model builds. */
+const DEMO: Contract['careful'] = [
+  {
+    quote:
+      'Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.',
+    kind: 'must',
+    checks: probe(`const { stdout } = check('# One\\n\\n[a](no.md) [b](probe.md)\\n[c](#one) [d](#two)\\n')
+assert.match(stdout, /no\\.md/)
+assert.match(stdout, /two/)
+assert.doesNotMatch(stdout, /#one/)
+`),
+    versions: version('Headings are forgotten.', 'src/check.js', "if (!anchor || !aim.endsWith('.md'))", 'if (aim)'),
+  },
+  {
+    quote: 'It prints the file and line of each, and its exit code tells whether there are any.',
+    kind: 'must',
+    checks: probe(`const { stdout, status } = check('One\\n\\n[a](no.md)\\n')
+assert.match(stdout, /probe\\.md\\D+3\\b/)
+assert.equal(status, 1)
+assert.equal(check('[a](probe.md)').status, 0)
+`),
+    versions: version('Lines begin with 0.', 'src/links.js', '{ line, target', '{ line: line - 1, target'),
+  },
+  {
+    quote: 'Plain JavaScript, no dependencies,',
+    kind: 'must-not',
+    checks: [
+      { run: '! grep -qi dependencies package.json && test -z "$(find . -name "*.ts")"', seconds: 5, files: {} },
+    ],
+    versions: version('It has one.', 'package.json', '"type"', '"dependencies": { "marked": "1" },\n  "type"'),
+  },
+  {
+    quote: 'with tests for node --test and a short README.',
+    kind: 'must',
+    checks: [{ run: 'test -s README.md && node --test', seconds: 60, files: {} }],
+    versions: [{ summary: 'The README is empty.', edits: [{ path: 'README.md', find: null, text: '' }] }],
+  },
+]
+
+/** What a contract costs: who is asked how much, and how long it takes, in the demo and in sessions of two rounds on packages of the registry. */
 export async function prove(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), 'prove-'))
   try {
@@ -212,12 +266,30 @@ export async function prove(): Promise<Figure[]> {
     await runCommand('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-save', ...packages], 0)
     const codex = await findNativeCodex()
     const figures: Figure[] = []
-    for (const project of PROJECTS) {
-      const { name, goal } = project
-      const session = { goal, lay: (place: TestPlace) => layPackage(name, folder, place), script: scriptOf(project) }
-      const args = ['--codex-bin', codex, '--verify', TESTS]
-      const without = await playSession(session, args)
-      figures.push(...figuresOf(name, without, await playSession(session, [...args, '--prove', '--require-proof'])))
+    const sessions: Session[] = [
+      {
+        name: 'demo',
+        goal: demoGoal,
+        gate: 'node --test',
+        lay: ({ directory, env }) => createDemoRepository(directory, env),
+        sentences: DEMO,
+        rounds: demoScript('instant'),
+      },
+      ...PROJECTS.map(({ name, goal, work, sentences }) => ({
+        name,
+        goal,
+        gate: TESTS,
+        lay: (place: TestPlace) => layPackage(name, folder, place),
+        sentences,
+        rounds: roundsScript([
+          [...work.map(line => reply(shell(line))), reply(message('The option is there.'))],
+          [reply(shell(claimDone)), reply(message('Done.'))],
+        ]),
+      })),
+    ]
+    for (const session of sessions) {
+      const without = await playSession(session, codex, [])
+      figures.push(...figuresOf(session, without, await playSession(session, codex, ['--prove'])))
     }
     return figures
   } finally {
@@ -234,27 +306,14 @@ async function layPackage(name: string, folder: string, { directory, env }: Test
   await runCommand('bash', ['-c', commit], 0, { cwd: directory, env })
 }
 
-/** Works in one round, claims in the next, and answers all that is asked beside. Made anew for each session. */
-const scriptOf =
-  ({ work, sentences }: Project) =>
-  (): Script => {
-    const threads: string[] = []
-    const rounds: readonly (readonly ScriptStep[])[] = [
-      [...work.map(line => reply(shell(line))), reply(message('The option is there.'))],
-      [reply(shell(claimDone)), reply(message('Done.'))],
-    ]
-    return turnsScript(request => {
-      const aside = shapeOf(request).includes('"verdict"') ? AGREEMENT : proofAnswer(sentences, request)
-      if (aside !== null) return aside
-      if (!threads.includes(request.thread)) threads.push(request.thread)
-      return rounds[threads.indexOf(request.thread)]?.[request.step]
-    })
-  }
-
 interface Session {
+  name: string
   goal: string
+  gate: string
   lay(place: TestPlace): Promise<void>
-  script(): Script
+  sentences: Contract['careful']
+  /** What the worker does, a conversation for each round. */
+  rounds: Script
 }
 
 interface Played {
@@ -263,25 +322,30 @@ interface Played {
   events: readonly Recorded[]
 }
 
-async function playSession({ goal, lay, script }: Session, args: readonly string[]): Promise<Played> {
+async function playSession(
+  { goal, gate, lay, sentences, rounds }: Session,
+  codex: string,
+  flags: readonly string[],
+): Promise<Played> {
   const bytes = { rounds: 0, contract: 0 }
-  const answer = script()
-  await using model = await startScriptedModel({
-    keptRequests: 1,
-    script: request => {
-      bytes[isOfContract(request) ? 'contract' : 'rounds'] += Buffer.byteLength(JSON.stringify(request.body))
-      return answer(request)
-    },
-  })
+  const threads: string[] = []
+  const script: Script = request => {
+    const aside = shapeOf(request).includes('"verdict"') ? AGREEMENT : proofAnswer(sentences, request)
+    bytes[isOfContract(request) ? 'contract' : 'rounds'] += Buffer.byteLength(JSON.stringify(request.body))
+    if (aside !== null) return aside
+    if (!threads.includes(request.thread)) threads.push(request.thread)
+    return rounds({ ...request, conversation: threads.indexOf(request.thread) })
+  }
+  await using model = await startScriptedModel({ keptRequests: 1, script })
   await using place = await makePlace(model.codexConfig('scripted'), { git: false })
   await lay(place)
-  const all = [BIN, '--json', '--no-keep-awake', ...args, goal]
+  const all = [BIN, '--json', '--no-keep-awake', '--codex-bin', codex, '--verify', gate, ...flags, goal]
   const { stdout } = await runCommand(process.execPath, all, 0, { cwd: place.directory, env: place.env })
   const lines = stdout.trimEnd().split('\n')
   return { bytes, events: lines.map(line => JSON.parse(line) as Recorded) }
 }
 
-function figuresOf(name: string, without: Played, { bytes, events }: Played): Figure[] {
+function figuresOf({ name }: Session, without: Played, { bytes, events }: Played): Figure[] {
   const took = { turns: 0, checks: 0, controls: 0 }
   let turns = 0
   let before = Number.NaN
