@@ -55,6 +55,15 @@ export default {
    */
   engine: 'codex',
 
+  /**
+   * The engines that go on while the usage window of `engine` is full, the first choice first, such as ['claude', 'gemini'];
+   * none: the session waits.
+   */
+  fallback: [],
+
+  /** A window that resets within this time is waited for all the same, such as '15m'. */
+  fallbackAfter: '15m',
+
   /** What the agent may write: 'read-only', 'workspace-write' or 'danger-full-access'. */
   sandbox: 'workspace-write',
 

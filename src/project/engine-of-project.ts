@@ -3,7 +3,7 @@ import { readRoster } from '../agents/roster.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
-import { type EngineSetup, Engines } from '../core/engine.ts'
+import { type EngineKind, type EngineSetup, Engines } from '../core/engine.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { ownFilesOf } from '../core/rules/proof/gate-files.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
@@ -489,22 +489,25 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
 /** The engines of a run: all kinds that there are, and those of other makers that the settings name. A `UserError` if that of its rounds is none. */
 export async function openEngines(
   { engines, home }: Pick<World, 'engines' | 'home'>,
-  { settings, sources, engines: named }: Pick<LoadedSettings, 'settings' | 'sources' | 'engines'>,
+  { settings, sources, engines: written }: Pick<LoadedSettings, 'settings' | 'sources' | 'engines'>,
   { root }: Pick<Records, 'root'>,
   setup: EngineSetup,
 ): Promise<Engines> {
-  const external = [...named.values()].filter(({ name }) => !engines.has(name))
+  const external = [...written.values()].filter(({ name }) => !engines.has(name))
   const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root })))]
   const names = kinds.map(kind => kind.name)
-  const { engine, reviewer, prove } = settings
+  const { engine, fallback, reviewer, prove } = settings
   const wanted = {
     engine,
     'reviewer.engine': reviewer.engine,
     'prove.authorEngine': prove.authorEngine,
     'prove.controlEngine': prove.controlEngine,
   }
-  for (const [key, value] of Object.entries(wanted)) {
-    const { place } = sources[key as keyof typeof wanted]
+  const named = [
+    ...Object.entries(wanted).map(([key, value]) => ({ value, place: sources[key as keyof typeof wanted].place })),
+    ...fallback.map(value => ({ value, place: sources.fallback.place })),
+  ]
+  for (const { value, place } of named) {
     if (value === null || names.includes(value)) continue
     const near = nearestName(value, names)
     const mend =
@@ -513,6 +516,10 @@ export async function openEngines(
         : `did you mean "${near}"?`
     throw new UserError('CM0312', `${place}: there is no engine "${value}"; ${mend}`)
   }
-  const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
+  // What speaks to agents of other makers is not loaded where none is named.
+  const isWanted = ({ name }: EngineKind) => engines.has(name) || named.some(({ value }) => value === name)
+  const opened = await Promise.all(
+    kinds.filter(isWanted).map(async kind => [kind.name, await kind.open(setup)] as const),
+  )
   return new Engines(Object.fromEntries(opened), engine)
 }

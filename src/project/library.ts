@@ -73,6 +73,8 @@ export interface RunOptions {
   provider?: string
   /** What runs the rounds: `codex`, or another agent by its name (docs/guides/engines.md). */
   engine?: string
+  /** The engines that go on while the usage window of that one is full. */
+  fallback?: readonly string[]
   /** What the agent may write. */
   sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */

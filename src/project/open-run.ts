@@ -271,6 +271,7 @@ export async function settingsOf(
       effort: options.effort,
       provider: options.provider,
       engine: options.engine,
+      fallback: options.fallback?.join(','),
       sandbox: options.sandbox,
       network: options.network,
       keepAwake: options.keepAwake,

@@ -35,7 +35,7 @@ export function runOverridesOf(
   verify: readonly string[] = [],
 ): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
-  const { sandbox, network, model, effort, provider, engine, maxUsage, maxWait, keepAwake, review } = settings
+  const { sandbox, network, model, effort, provider, engine, fallback, maxUsage, maxWait, keepAwake, review } = settings
   const limits = (['rounds', 'maxTime', 'maxTokens', 'maxCost'] as const).filter(isSaid)
   return {
     ...(isSaid('sandbox') ? { sandbox } : {}),
@@ -44,6 +44,7 @@ export function runOverridesOf(
     ...(isSaid('effort') && effort !== null ? { effort } : {}),
     ...(isSaid('provider') ? { provider } : {}),
     ...(isSaid('engine') ? { engine } : {}),
+    ...(isSaid('fallback') ? { fallback } : {}),
     ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
     ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
     ...(isSaid('keepAwake') ? { keepAwake } : {}),
@@ -386,10 +387,11 @@ export function policyOf(settings: PolicySettings): RunnerPolicy {
     get stallRounds() {
       return settings.stallRounds
     },
+    fallback: { engines: settings.fallback, afterMs: settings.fallbackAfter },
   }
 }
 
-type PolicySettings = Pick<Settings, 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
+type PolicySettings = Pick<Settings, 'fallback' | 'fallbackAfter' | 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
 
 /**
  * The tree with which a new session compares the protected files, if it is older than the tree of its start. That is so if

@@ -3,6 +3,7 @@ import type { Engines, ThreadSpec } from '../core/engine.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime, SessionOutcome } from '../core/events/outcome.ts'
 import type { CheckOfSentence, CheckRun, Control, ProveTerms, Sentence } from '../core/rules/contract.ts'
+import type { FallbackTerms } from '../core/rules/fallback.ts'
 import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/proof/counter-proof.ts'
 import { type FolderFiles, type Memory, NO_MEMORY, type PersonsFiles, type ScopeFiles } from '../core/shapes/memory.ts'
 import type { Providers } from '../core/shapes/provider.ts'
@@ -28,6 +29,8 @@ export interface RunnerPolicy {
   maxUsage: number | null
   /** Rounds without progress before something is done about it. */
   stallRounds: number
+  /** On what it goes on where the usage window of its engine is full. */
+  fallback: FallbackTerms
 }
 
 /** With what other agents work for those of the rounds. */

@@ -14,6 +14,7 @@ import { type AfterRound, afterRenewal, afterRound, waitAtMost } from '../core/r
 import type { AskedAnswer } from '../core/rules/answer.ts'
 import type { ContractStep } from '../core/rules/contract.ts'
 import { checkedDecision, type Decision, endOfHold, type HoldEnd, type OpenDecision } from '../core/rules/decision.ts'
+import { engineWithRoom } from '../core/rules/fallback.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -150,6 +151,7 @@ export class Session {
       await takeSettings(this.#log)
       emitWarnings(this.#options)
       if (await this.#ahead.waitForUsage()) continue
+      this.#returnToEngine()
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
@@ -232,8 +234,8 @@ export class Session {
     const limit = rounds === null ? null : this.#budget.limitReached(rounds)
     if (limit !== null) return { kind: 'limit', limit }
     if (thread === undefined) return await begin('own')
-    const usage = thread.provider === undefined ? this.#usageReached(isFirst) : null
-    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
+    const usage = isOfAccount(thread) ? this.#usageReached(isFirst) : null
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason, thread)
     const way = this.#providers.take(thread)
     // The template is asked anew: a person may have said something meanwhile.
     if (way === null) return await this.#lookAtProvider(thread)
@@ -297,7 +299,7 @@ export class Session {
     if (this.#options.asked.ending.aborted || isOver || played.isShown) return null
     const follows = this.#afterRound(played.outcome, thread)
     const isReplay = this.#options.engines.of(thread).replays === true
-    return await this.#follow(played.outcome, isReplay ? withoutHint(follows) : follows, 'round-failed')
+    return await this.#follow(played.outcome, isReplay ? withoutHint(follows) : follows, 'round-failed', thread)
   }
 
   /** A review of what is claimed; an outcome if the session ends. */
@@ -306,7 +308,7 @@ export class Session {
     return await this.#unlessKept({ pauses: false, rounds: 0, thread }, async way => {
       const outcome = await this.#rounds.review(causes, tree, way)
       const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
-      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
+      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed', thread)
     })
   }
 
@@ -362,7 +364,7 @@ export class Session {
       if (thread.provider === undefined) this.#isFirst = false
       const outcome = await this.#rounds.contractTurn(this.#contract, turn, tree, way)
       const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
-      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
+      return this.#options.asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed', thread)
     })
   }
 
@@ -370,7 +372,7 @@ export class Session {
   #afterRound(outcome: RoundOutcome, thread: ThreadSpec): AfterRound {
     const { state } = this.#log
     // The usage windows are those of the account, which is another one's.
-    const known = thread.provider === undefined ? state : { ...state, primaryWindow: null, secondaryWindow: null }
+    const known = isOfAccount(thread) ? state : { ...state, primaryWindow: null, secondaryWindow: null }
     return this.#providers.after(outcome, thread) ?? afterRound(outcome, known, this.#moment())
   }
 
@@ -408,12 +410,19 @@ export class Session {
   /**
    * What comes after a round that ended so; an outcome if the session ends with it.
    * @param reason of the wait, if time may mend it
+   * @param thread that it is about
    */
-  async #follow(outcome: RoundOutcome, after: AfterRound, reason: WaitReason): Promise<SessionOutcome | null> {
+  async #follow(
+    outcome: RoundOutcome,
+    after: AfterRound,
+    reason: WaitReason,
+    thread: ThreadSpec,
+  ): Promise<SessionOutcome | null> {
     switch (after.kind) {
       case 'end':
         return after.outcome
       case 'wait':
+        if (this.#fallsBack(thread, outcome, after.until)) return null
         await this.#wait(reason, outcome, after.until)
         return null
       case 'ask-template':
@@ -423,6 +432,39 @@ export class Session {
       default:
         return unreachable(after)
     }
+  }
+
+  /** Whether another engine goes on in the place of one whose usage window is full and resets too late. `until`: Unix time, ms. */
+  #fallsBack(thread: ThreadSpec, { class: end, message }: RoundOutcome, until: number): boolean {
+    const { policy, engines, clock } = this.#options
+    const { engine, fullUntil } = this.#log.state
+    const from = thread.engine ?? engines.usual
+    // Who was named for a review alone is waited for.
+    const isOfRounds = thread.provider === undefined && from === (engine ?? engines.usual)
+    const now = clock.now()
+    if (end !== 'window' || !isOfRounds || until - now <= policy.fallback.afterMs) return false
+    const to = engineWithRoom(engines.usual, policy.fallback, { ...fullUntil, [from]: until }, now)
+    if (to === null) return false
+    this.#changeEngine(from, to, new Date(until).toISOString(), message ?? 'The usage window is full.')
+    return true
+  }
+
+  /** Goes back to the first engine that has room again. */
+  #returnToEngine(): void {
+    const { policy, engines, clock } = this.#options
+    const { engine, fullUntil } = this.#log.state
+    if (engine === null) return
+    const room = engineWithRoom(engines.usual, policy.fallback, fullUntil, clock.now())
+    // A person who resumes the session without it no longer wants it.
+    const to = room ?? (policy.fallback.engines.includes(engine) ? null : engines.usual)
+    if (to !== null && to !== engine) this.#changeEngine(engine, to, null, `The usage window of ${to} has been reset.`)
+  }
+
+  #changeEngine(from: string, to: string, until: string | null, why: string): void {
+    this.#releaseIdle()
+    const round = this.#log.state.roundsUsed + 1
+    const isUsual = to === this.#options.engines.usual
+    this.#log.emit({ type: 'engine-changed', round, from, to, isUsual, until, why })
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -746,3 +788,8 @@ function withoutHint(after: AfterRound): AfterRound {
 
 /** What is known of a reviewer's thread before its input is made up. */
 const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const
+
+/** Whether a thread uses the account whose usage windows are known. */
+function isOfAccount({ provider, engine }: ThreadSpec): boolean {
+  return provider === undefined && engine === undefined
+}

@@ -83,6 +83,8 @@ export interface PlayOptions {
   replays?: true
   /** Whether its agents cannot read what a thread names as unreadable; true if left out. */
   hidesFiles?: boolean
+  /** Other engines, which play the same rounds; none if left out. */
+  engines?: (played: Engine) => Record<string, Engine>
   /** What says which round comes next; that of a goal if left out. */
   template?: Template
   /** Called with what is written of tasks into their file. */
@@ -258,7 +260,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const runner = new Session({
     log,
     template,
-    engines: new Engines({ played: engine }, 'played'),
+    engines: new Engines({ played: engine, ...options.engines?.(engine) }, 'played'),
     providers: {
       byName: new Map((options.providers ?? []).map(each => [each.name, each])),
       usual: CODEX_PROVIDER,
@@ -295,6 +297,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       decideAfterMs: 600_000,
       maxUsage: null,
       stallRounds: 1000,
+      fallback: { engines: [], afterMs: 900_000 },
       ...options.policy,
     },
     roundsDirectory: options.folder,

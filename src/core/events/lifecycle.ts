@@ -38,6 +38,7 @@ const runOverrides = fields({
   effort: optional(text),
   provider: optional(text),
   engine: optional(text),
+  fallback: optional(listOf(text)),
   maxUsage: about(optional(number), 'per cent'),
   maxWaitMs: optional(number),
   keepAwake: optional(flag),
@@ -107,7 +108,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `fallback`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
     ),
     model: asAskedFor,
     effort: asAskedFor,
@@ -193,6 +194,17 @@ export const lifecycleEvent = variant('type', {
       oneOf('over', 'retry', 'stopped'),
       '`over`; `retry`: a person ended it with `codemachine retry`; `stopped`: the session ends, and waits on when it is resumed',
     ),
+  },
+  'engine-changed': {
+    round: about(unchecked(number), 'the round that starts with it'),
+    from: about(text, 'the engine until now'),
+    to: about(text, 'the engine from now on'),
+    isUsual: about(flag, 'whether that is the engine that the session began with'),
+    until: about(
+      nullOr(moment),
+      'when the usage window of `from` resets, which is full; `null`: it is not, but `to` has room again. ISO 8601 in UTC',
+    ),
+    why: about(text, 'the cause, in a sentence'),
   },
   'stop-asked': {
     now: about(flag, '`true`: the round is interrupted; `false`: after this round, or at once if none runs'),

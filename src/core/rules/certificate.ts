@@ -143,6 +143,18 @@ const certificateSchema = v.object({
   protectedChanged: v.array(text),
   /** Rounds that counted. */
   rounds: count,
+  /**
+   * Where another agent than codex worked: the rounds that began on each engine, and who reviewed, wrote the contract and the wrong
+   * versions, where that was another one; left out: codex alone.
+   */
+  engines: v.optional(
+    v.object({
+      rounds: v.record(text, count),
+      review: v.optional(text),
+      author: v.optional(text),
+      control: v.optional(text),
+    }),
+  ),
   tokens: count,
   /** Time that it was worked on, ms. */
   timeMs: count,
@@ -199,9 +211,28 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
     protected: state.gates.some(({ protect }) => protect.length > 0),
     protectedChanged: [...state.protectedChanged],
     rounds: state.roundsUsed,
+    ...enginesPart(state),
     tokens: sessionTokens(state),
     timeMs: ended.durationMs,
     versions: facts.versions,
+  }
+}
+
+function enginesPart({ roundsOfEngines: rounds, review, contract }: SessionState): Pick<Certificate, 'engines'> {
+  const reviewer = review?.engine ?? null
+  const author = contract?.terms.authorEngine ?? null
+  const control = contract?.terms.controlEngine ?? author
+  const isCodexAlone = [...Object.keys(rounds), reviewer, author, control].every(
+    name => name === null || name === 'codex',
+  )
+  if (isCodexAlone) return {}
+  return {
+    engines: {
+      rounds,
+      ...(reviewer === null ? {} : { review: reviewer }),
+      ...(author === null ? {} : { author }),
+      ...(control === null ? {} : { control }),
+    },
   }
 }
 

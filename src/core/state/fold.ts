@@ -184,6 +184,11 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
   }),
   'wait-ended': endWait,
+  'engine-changed': (state, { from, to, isUsual, until }) => ({
+    ...state,
+    engine: isUsual ? null : to,
+    fullUntil: until === null ? state.fullUntil : { ...state.fullUntil, [from]: Date.parse(until) },
+  }),
   'stop-asked': (state, { agent }) => (agent === undefined ? { ...state, stopAsked: true } : state),
   paused: (state, _, at) => hold(state, at),
   // What was broken off for it is done anew.
@@ -378,6 +383,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       agentsEnded: [],
     },
     providerInUse: event.provider ?? null,
+    roundsOfEngines: { ...state.roundsOfEngines, [event.engine]: (state.roundsOfEngines[event.engine] ?? 0) + 1 },
     agents: [],
     taskPlan: planAtRound(state, event.part ?? null),
     replayed: state.replayed || event.replayed === true,

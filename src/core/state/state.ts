@@ -314,6 +314,12 @@ export interface SessionState {
   effortInUse: string | null
   /** The provider of the round or review that started last; null: what codex is configured with. */
   providerInUse: string | null
+  /** The engine that the rounds fell back on; null: that of the session. */
+  engine: string | null
+  /** When the usage windows that were full reset, by engine; Unix time, ms. */
+  fullUntil: Readonly<Record<string, number>>
+  /** Rounds that have started, by engine; without those before that was kept. */
+  roundsOfEngines: Readonly<Record<string, number>>
   overrides: readonly string[]
   said: RunOverrides
   /** Name of the machine that the session ran on last. */
@@ -538,6 +544,9 @@ export function emptyState(id: string): SessionState {
     modelInUse: null,
     effortInUse: null,
     providerInUse: null,
+    engine: null,
+    fullUntil: {},
+    roundsOfEngines: {},
     overrides: [],
     said: {},
     host: '',

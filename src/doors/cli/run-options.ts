@@ -8,7 +8,7 @@ import type { RunFlags } from './flags.ts'
 
 /** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
 export function runOptionsOf(flags: RunFlags): RunOptions {
-  const { cd, rounds, maxTime, maxTokens, maxCost, maxUsage, maxWait, model, effort, provider, engine, sandbox, yolo } = flags
+  const { cd, rounds, maxTime, maxTokens, maxCost, maxUsage, maxWait, model, effort, provider, engine, fallback, sandbox, yolo } = flags
   const { network, keepAwake, review, prove, requireProof, contractOnly, verify, config, codexBin } = flags
   return withoutUndefined({
     directory: cd,
@@ -22,6 +22,7 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
     effort: read('effort', effort),
     provider: read('provider', provider),
     engine: read('engine', engine),
+    fallback: read('fallback', fallback),
     sandbox: yolo ? 'danger-full-access' : read('sandbox', sandbox),
     network: yolo ?? network,
     // Commander says true where nobody said anything.

@@ -6,6 +6,7 @@ import { readRunner } from '../../session/records/run-lock.ts'
 import type { Finding } from '../../tell/words/doctor.ts'
 import { findRepository } from '../../workspace/git/git.ts'
 import { writableGit } from '../engine-of-project.ts'
+import { lookAtEngines } from '../engines.ts'
 import type { World } from '../world.ts'
 import {
   type CheckRun,
@@ -24,7 +25,6 @@ import {
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
-import { lookAtEngines } from './engines.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000

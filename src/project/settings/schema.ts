@@ -154,6 +154,20 @@ const engineName = v.pipe(
 
 const NAMED_MODEL = 'the name of a model, or of a provider and its model, such as "gpt-5.5", "local" or "local/qwen3"'
 
+/** Names of engines, as a list or in one text. */
+const engineNames = v.pipe(
+  v.union([
+    v.array(engineName),
+    v.pipe(
+      v.string(),
+      v.transform(text => text.split(',').map(name => name.trim())),
+      v.array(engineName),
+    ),
+  ]),
+  v.maxLength(10),
+  v.description('a list of engines, such as ["claude", "gemini"], or "claude,gemini"'),
+)
+
 /** The name of an environment variable; what was meant as its value is not shown. */
 const variableName = v.pipe(
   v.string(),
@@ -260,6 +274,8 @@ export const settingsSchema = v.strictObject({
   provider: may('none', providerName),
   // A clone would choose a program that has its own login.
   engine: may('none', engineName),
+  fallback: may('none', engineNames),
+  fallbackAfter: may('never-lower', duration),
   sandbox: may('not-looser', oneOf(SANDBOX_MODES)),
   network: may('not-looser', trueOrFalse),
   silenceMinutes: may('never-higher', minutes),
@@ -372,6 +388,7 @@ const FLAGS = {
   effort: '--effort',
   provider: '--provider',
   engine: '--engine',
+  fallback: '--fallback',
   sandbox: '--sandbox',
   network: '--network',
   keepAwake: '--no-keep-awake',

@@ -41,12 +41,12 @@ export class RoundProviders {
 
   /** As `withProvider`. */
   complete(thread: ThreadSpec): ThreadSpec {
-    return withProvider(thread, this.#options.providers)
+    return this.#onEngine(withProvider(thread, this.#options.providers))
   }
 
   /** As `reviewerWithProvider`. */
   completeReviewer(thread: ThreadSpec): ThreadSpec {
-    return reviewerWithProvider(thread, this.#options.providers)
+    return this.#onEngine(reviewerWithProvider(thread, this.#options.providers))
   }
 
   /** The same of an agent that works for a round: it goes the way of that round's own thread. */
@@ -103,6 +103,13 @@ export class RoundProviders {
     this.#unusable.add(name)
     this.#tellRemote(name, why)
     return { kind: 'ask-template' }
+  }
+
+  /** The thread on the engine that the session fell back on, which knows neither the models nor the efforts of the other. */
+  #onEngine(thread: ThreadSpec): ThreadSpec {
+    const { engine } = this.#options.log.state
+    if (engine === null || thread.engine !== undefined || thread.provider !== undefined) return thread
+    return { ...thread, engine, model: null, effort: null }
   }
 
   async #problemOf(provider: Provider, model: string | null, signal: AbortSignal): Promise<ProviderProblem | null> {

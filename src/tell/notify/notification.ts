@@ -66,6 +66,8 @@ type NotificationFacts =
     }
   /** The session goes on without its provider: what it works on goes to codex's default model. */
   | { event: 'needs-person'; about: 'remote'; provider: string; reason: string }
+  /** The usage window of an engine is full, and another one goes on; or that has room again. */
+  | { event: 'waiting'; about: 'engine'; from: string; to: string; reason: string }
   /** A task of a build has failed too often; the rest goes on. */
   | { event: 'needs-person'; about: 'task'; task: string; name: string; reason: string; round: number }
   | {
@@ -156,6 +158,8 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return sessionEnded(event, state)
     case 'waiting':
       return waiting(event, state)
+    case 'engine-changed':
+      return { event: 'waiting', about: 'engine', from: event.from, to: event.to, reason: clip(event.why) }
     case 'stuck':
       return stuck(event)
     case 'round-ended':
@@ -197,8 +201,9 @@ function waiting(
   return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
 }
 
-/** Whether an event is a wait that is long by itself, and not for those before it. */
+/** Whether a person is told of an event at once: a wait that is long by itself, and not for those before it. */
 export function isLongWait(event: Recorded): boolean {
+  if (event.type === 'engine-changed') return true
   return event.type === 'waiting' && Date.parse(event.until) - Date.parse(event.at) > LONG_WAIT_MS
 }
 
@@ -294,6 +299,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
       return { title, message: `${message} ${spent.join(', ')}.${questionsInWords(facts.questions)}` }
     }
     case 'waiting': {
+      if ('about' in facts) return inWordsAbout(facts, at)
       const until = Date.parse(facts.until)
       const message = `It continues in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
       return { title: `waiting until ${timeOf(until)}`, message }
@@ -352,6 +358,11 @@ function inWordsAbout(
       return {
         title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,
         message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest continues without it.`,
+      }
+    case 'engine':
+      return {
+        title: `${plainLine(facts.to, NAME_CHARS)} goes on in the place of ${plainLine(facts.from, NAME_CHARS)}`,
+        message: plainLine(facts.reason, REASON_CHARS),
       }
     case 'remote':
       return {

@@ -64,6 +64,9 @@ export class TroubleSoFar {
       case 'wait-ended':
         this.#endWait(event.at)
         break
+      case 'engine-changed':
+        this.#add('limit', event, { from: event.at, cause: `${event.from} gave way to ${event.to}: ${event.why}` })
+        break
       case 'held':
         this.#held ??= this.#begin('held', { at: event.at }, causeOfHold(after))
         break

@@ -117,6 +117,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'keep-awake': describeKeepAwake,
   waiting: describeWaiting,
   'wait-ended': describeWaitEnd,
+  'engine-changed': describeEngineChange,
   'stop-asked': describeStopAsked,
   paused: (_, state) => describePaused(state),
   held: (_, state, hints) =>
@@ -340,6 +341,11 @@ function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): D
 }
 
 /** What ended a wait, and what comes next. */
+function describeEngineChange({ from, to, until, why, at }: RecordedOf<'engine-changed'>): Description {
+  const when = until === null ? '' : `; ${name(from)} has room again ${formatMoment(Date.parse(until), Date.parse(at))}`
+  return describe(`the rounds go on with ${name(to)}: ${text(why).replace(/\.$/, '')}${when}`, 'warning')
+}
+
 function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
   switch (reason) {
     case 'over':

@@ -6,9 +6,10 @@ import { agentCommand } from '../../engines/acp/acp-agent.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { makePlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
+import { IMPATIENT } from '../../support/real-scene.ts'
 import { claimDone, flagDone, round, says } from '../../support/rounds.ts'
-import { writePersonSettings } from '../../support/scene.ts'
-import { startScriptedModel } from '../../support/scripted-model.ts'
+import { findIn, writePersonSettings } from '../../support/scene.ts'
+import { startScriptedModel, usageLimitReached } from '../../support/scripted-model.ts'
 
 const settings = (url: string) => `[engines.mine]\ncommand = ${JSON.stringify(agentCommand(url))}\n`
 
@@ -30,9 +31,8 @@ test('another agent works on a goal round by round, and codemachine proves it as
   const started = ended.events.filter(event => event.type === 'round-started')
   expect(started.map(event => event.engine)).toEqual(['mine', 'mine'])
   expect(readFileSync(join(place.directory, 'answer'), 'utf8')).toBe('42\n')
-  // What it had lies in its own folder, and goes on with it.
-  const again = await codemachine(place, ['resume', '--rounds', '4'])
-  expect(again.exitCode).toBe(2)
+  const certificate = JSON.parse(findIn(place, []).recorded('done.json'))
+  expect(certificate.engines).toEqual({ rounds: { mine: 2 } })
 })
 
 test('a reviewer of another engine than the rounds has to agree, and is asked with no model of theirs', async () => {
@@ -47,6 +47,26 @@ test('a reviewer of another engine than the rounds has to agree, and is asked wi
   const review = events.find(event => event.type === 'review-started')
   expect(review).toMatchObject({ engine: 'mine', model: null })
   expect(other.requests).toHaveLength(1)
+})
+
+promise('E39', 'Another engine goes on with the same round where the usage window of codex is full')
+test('where the usage window of codex is full, another agent begins the round again, and its work is proved', async () => {
+  const resetsAt = Math.floor(Date.now() / 1000) + 7_200
+  await using codex = await startScriptedModel({
+    script: roundsScript([round('echo half > answer'), [usageLimitReached(resetsAt)]]),
+  })
+  await using other = await startScriptedModel({
+    script: roundsScript([round('echo 42 > answer', claimDone), round(flagDone)]),
+  })
+  await using place = await makePlace(codex.codexConfig('scripted', IMPATIENT))
+  await writePersonSettings(place, settings(other.url))
+  const args = ['--json', '--fallback', 'mine', '--rounds', '5', '--verify', 'grep -q 42 answer', 'Write the answer']
+  const { exitCode, events } = await codemachine(place, args)
+  expect(exitCode).toBe(0)
+  expect(events.find(event => event.type === 'engine-changed')).toMatchObject({ from: 'codex', to: 'mine', round: 2 })
+  expect(events.filter(event => event.type === 'waiting')).toEqual([])
+  const certificate = JSON.parse(findIn(place, []).recorded('done.json'))
+  expect(certificate.engines).toEqual({ rounds: { codex: 2, mine: 2 } })
 })
 
 test('codemachine engines tries each agent, and says how to have those that are missing', async () => {

@@ -153,7 +153,7 @@ test('nothing else is told', () => {
   const told = Object.values<SessionEvent>(sampleEvents)
     .filter(event => notificationOf(recorded(event), state) !== null)
     .map(event => event.type)
-  expect(told.sort()).toEqual(['hold-until', 'round-ended', 'session-ended', 'stuck', 'waiting'])
+  expect(told.sort()).toEqual(['engine-changed', 'hold-until', 'round-ended', 'session-ended', 'stuck', 'waiting'])
 })
 
 test('whatever an agent or codex says, what is shown is one line that steers nothing', () => {

@@ -151,7 +151,7 @@ export class ContractWork {
       type: 'contract-turn-started',
       ...of,
       ...(thread.engine === undefined ? {} : { engine: thread.engine }),
-    ...(thread.provider === undefined ? {} : { provider: thread.provider }),
+      ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       effort: thread.effort,
     })

@@ -210,6 +210,7 @@ export const MADE: readonly string[] = Object.keys({
   'round-ended': true,
   waiting: true,
   'wait-ended': true,
+  'engine-changed': true,
   'stop-asked': true,
   paused: true,
   held: true,

@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import type { Engine, ThreadSpec } from '../../src/core/engine.ts'
+import type { RoundOutcome } from '../../src/core/events/outcome.ts'
+import { engineWithRoom } from '../../src/core/rules/fallback.ts'
+import { CLAIMED, type Play, type PlayOptions, playSession, UNCLAIMED } from '../support/played-session.ts'
+import { eventsOf } from '../support/scene.ts'
+import { FIRST_AT, worked } from '../support/session-events.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'codemachine-fallback-'))
+afterAll(() => rm(folder, { recursive: true }))
+
+const HOUR = 3_600_000
+/** What is waited beyond a reset, where nothing is random. */
+const SLACK = 35_000
+
+/** Says that its window is full, and resets so long after the start, ms. */
+const full =
+  (resetsMs: number): Play =>
+  () =>
+    ({ class: 'window', message: 'You have hit your usage limit.', retryAt: FIRST_AT + resetsMs }) as RoundOutcome
+
+/** Works for so long, ms. */
+const works =
+  (ms = 1_000): Play =>
+  async ({ clock }) => {
+    await clock.wait(ms, new AbortController().signal)
+    return worked
+  }
+
+async function play(plays: readonly Play[], options: Partial<PlayOptions> = {}) {
+  const threads: ThreadSpec[] = []
+  const noted = (engine: Engine, name: string): Engine => ({
+    ...engine,
+    name,
+    prepare(thread) {
+      threads.push(thread)
+      return engine.prepare(thread)
+    },
+  })
+  const ran = await playSession(plays, {
+    folder,
+    limits: { rounds: 20 },
+    memory: rounds => (rounds >= plays.length ? CLAIMED : UNCLAIMED),
+    policy: { fallback: { engines: ['claude', 'gemini'], afterMs: 15 * 60_000 } },
+    engines: played => ({ claude: noted(played, 'claude'), gemini: noted(played, 'gemini') }),
+    ...options,
+  })
+  const changes = eventsOf(ran.events, 'engine-changed').map(({ from, to, until }) => ({ from, to, until }))
+  const engines = eventsOf(ran.events, 'round-started').map(({ engine }) => engine)
+  return { ...ran, changes, engines, threads, waits: eventsOf(ran.events, 'waiting') }
+}
+
+const at = (ms: number) => new Date(FIRST_AT + ms).toISOString()
+
+test('the round begins again on the next engine where the window resets late, and comes back once it has', async () => {
+  const { outcome, changes, engines, waits, threads } = await play(
+    [full(2 * HOUR), works(), works(3 * HOUR), works(), works()],
+    { begun: { model: 'gpt', effort: 'high' } },
+  )
+  expect(outcome.kind).toBe('done')
+  expect(changes).toEqual([
+    { from: 'played', to: 'claude', until: at(2 * HOUR + SLACK) },
+    { from: 'claude', to: 'played', until: null },
+  ])
+  expect(engines.slice(0, 4)).toEqual(['played', 'claude', 'claude', 'played'])
+  expect(waits).toEqual([])
+  expect(threads.every(({ model, effort }) => model === null && effort === null)).toBe(true)
+})
+
+test('an engine whose window is full, too, gives way to the one after it; where all are full it waits', async () => {
+  const { changes, engines, waits } = await play([full(2 * HOUR), full(3 * HOUR), full(4 * HOUR), works(), works()])
+  expect(changes.slice(0, 2).map(({ to }) => to)).toEqual(['claude', 'gemini'])
+  expect(waits).toHaveLength(1)
+  expect(engines.slice(0, 3)).toEqual(['played', 'claude', 'gemini'])
+  expect(engines[3]).toBe('played')
+})
+
+test('a window that resets soon is waited for', async () => {
+  const { changes, waits } = await play([full(10 * 60_000), works(), works()])
+  expect([changes, waits.length]).toEqual([[], 1])
+})
+
+test.each(['throttle', 'network'] as const)('a round that ends as %s is no reason to go on elsewhere', async end => {
+  const { changes } = await play([
+    () => ({ class: end, message: '429', retryAt: FIRST_AT + 5 * HOUR }),
+    works(),
+    works(),
+  ])
+  expect(changes).toEqual([])
+})
+
+test('a session that is resumed goes on with the engine that it had, and comes back when the window resets', async () => {
+  const first = await play([full(2 * HOUR), works()], {
+    memory: () => UNCLAIMED,
+    onEvent: (event, { asked }) => {
+      if (event.type === 'round-ended' && event.outcome.class === 'worked') asked.stopAfterRound()
+    },
+  })
+  expect(first.outcome.kind).toBe('interrupted')
+  const second = await play([works(), works(3 * HOUR), works(), works()], { journal: first.events })
+  expect(second.engines.slice(0, 1)).toEqual(['claude'])
+  expect(second.changes).toContainEqual({ from: 'claude', to: 'played', until: null })
+})
+
+test('the first engine with room counts, the one of the session before all others', () => {
+  const terms = { engines: ['a', 'b'] }
+  expect(engineWithRoom('codex', terms, {}, 5)).toBe('codex')
+  expect(engineWithRoom('codex', terms, { codex: 6 }, 5)).toBe('a')
+  expect(engineWithRoom('codex', terms, { codex: 6, a: 9 }, 5)).toBe('b')
+  expect(engineWithRoom('codex', terms, { codex: 6, a: 9, b: 9 }, 5)).toBeNull()
+  expect(engineWithRoom('codex', terms, { codex: 5, a: 9, b: 9 }, 5)).toBe('codex')
+})
