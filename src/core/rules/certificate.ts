@@ -143,18 +143,8 @@ const certificateSchema = v.object({
   protectedChanged: v.array(text),
   /** Rounds that counted. */
   rounds: count,
-  /**
-   * Where another agent than codex worked: the rounds that began on each engine, and who reviewed, wrote the contract and the wrong
-   * versions, where that was another one; left out: codex alone.
-   */
-  engines: v.optional(
-    v.object({
-      rounds: v.record(text, count),
-      review: v.optional(text),
-      author: v.optional(text),
-      control: v.optional(text),
-    }),
-  ),
+  /** Where another agent than codex worked: the rounds that began on each engine, and who reviewed; left out: codex alone. */
+  engines: v.optional(v.object({ rounds: v.record(text, count), review: v.optional(text) })),
   tokens: count,
   /** Time that it was worked on, ms. */
   timeMs: count,
@@ -218,22 +208,10 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-function enginesPart({ roundsOfEngines: rounds, review, contract }: SessionState): Pick<Certificate, 'engines'> {
+function enginesPart({ roundsOfEngines: rounds, review }: SessionState): Pick<Certificate, 'engines'> {
   const reviewer = review?.engine ?? null
-  const author = contract?.terms.authorEngine ?? null
-  const control = contract?.terms.controlEngine ?? author
-  const isCodexAlone = [...Object.keys(rounds), reviewer, author, control].every(
-    name => name === null || name === 'codex',
-  )
-  if (isCodexAlone) return {}
-  return {
-    engines: {
-      rounds,
-      ...(reviewer === null ? {} : { review: reviewer }),
-      ...(author === null ? {} : { author }),
-      ...(control === null ? {} : { control }),
-    },
-  }
+  if (reviewer === null && Object.keys(rounds).every(name => name === 'codex')) return {}
+  return { engines: { rounds, ...(reviewer === null ? {} : { review: reviewer }) } }
 }
 
 /** What a certificate says of the contract; nothing where none was accepted. */
