@@ -24,10 +24,11 @@ const MOST_LINES = 20
 export function describeContractTurn({
   role,
   sentence,
+  engine = null,
   model,
   effort,
 }: RecordedOf<'contract-turn-started'>): Description {
-  const terms = [model, effort].filter(term => term !== null).map(term => line(term))
+  const terms = [engine, model, effort].filter(term => term !== null).map(term => line(term))
   const what =
     role === 'author'
       ? sentence === undefined

@@ -350,9 +350,15 @@ export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
 }
 
 /** A review that begins, why, and with what. */
-export function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
+export function describeReviewStart({
+  review,
+  causes,
+  engine = null,
+  model,
+  effort,
+}: RecordedOf<'review-started'>): Description {
   const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
-  const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
+  const terms = [engine, model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
   const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`
   return describe(`review ${review} starts${reasons}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
@@ -528,7 +534,9 @@ function remarkOn({ required, everyRound }: Gate): string {
 /** That a review has to agree before done, and with what it is made; null if none is asked for. */
 export function wordsForReviewTerms(review: ReviewTerms | null | undefined): string | null {
   if (review === undefined || review === null) return null
-  const terms = [review.model, review.effort].filter(term => term !== null).map(term => oneLine(term, SHORT_NAME_CHARS))
+  const terms = [review.engine ?? null, review.model, review.effort]
+    .filter(term => term !== null)
+    .map(term => oneLine(term, SHORT_NAME_CHARS))
   return `a review before done${terms.length === 0 ? '' : ` (${terms.join(' ')})`}`
 }
 

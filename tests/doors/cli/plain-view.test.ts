@@ -334,6 +334,11 @@ describe('each event is a line', () => {
     'wait for a provider':
       'waiting at most until 2026-11-21 05:02, 6 h 21 min from now (network: The provider local does not answer at http://127.0.0.1:8080/v1 (ECONNREFUSED)); codemachine retry ends the wait\n',
     'round on a provider': 'round 1  goal-worker, codex 0.169.0, provider local, model qwen3-coder:30b\n',
+    'review on another engine':
+      'review 1 starts: you asked for a review before done, and protected files have changed  (claude)\n',
+    'contract of another engine':
+      'the contract is written: what you asked for, sentence by sentence, with checks  (claude)\n',
+    'with tests that were found': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing proves this goal. --verify auto runs "npm test"; --prove checks each sentence.\n`,
     'review on a provider':
       'review 1 starts: you asked for a review before done, and protected files have changed  (qwen3-coder:30b high)\n',
     'wait in the past':

@@ -866,6 +866,12 @@ export const moreSamples = {
   'many protected': { ...sampleEvents['protected-changed'], count: 70 },
   'open question': { ...sampleEvents['question-asked'], question: 'Q2', options: [] },
   'round on a provider': { ...sampleEvents['round-started'], provider: 'local', model: 'qwen3-coder:30b' },
+  'review on another engine': { ...sampleEvents['review-started'], engine: 'claude', model: null, effort: null },
+  'contract of another engine': { ...sampleEvents['contract-turn-started'], engine: 'claude', model: null },
+  'with tests that were found': {
+    ...sampleEvents['session-created'],
+    tests: { run: 'npm test', from: 'package.json', others: ['make check'] },
+  },
   'review on a provider': { ...sampleEvents['review-started'], provider: 'local', model: 'qwen3-coder:30b' },
   'review asked for': { ...sampleEvents['review-started'], causes: ['asked'], model: null, effort: null },
   'review agreed': {

@@ -64,7 +64,7 @@ function asData(line: string): string {
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, replays, refusedAnswers, outputs, decision, decided, ...later } =
     session
-  const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
+  const { step, steps, follows, kept, providerInUse, providerTokens, engine, fullUntil, roundsOfEngines, run, usageTrends, maxUsage, ...newer } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
     newer
   const {
@@ -96,7 +96,8 @@ function asThen(session: SessionState): object {
   expect([replayed, replays]).toEqual([false, false])
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
-  expect([providerInUse, providerTokens]).toEqual([null, {}])
+  expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
+  expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
   const rest = { ...then, running, claim: claimThen(then.claim), reviews, last: lastThen(then.last) }
@@ -407,10 +408,15 @@ describe('what version 0.1 has written beside the journals', () => {
         screen: ofScreen,
         prove,
         verify,
+        engine,
+        fallback,
+        fallbackAfter,
+        reviewer: { engine: reviewEngine, ...reviewer },
         ...rest
       } = all
       const { enter, mouse, ...screen } = ofScreen
-      const settings = { ...rest, screen }
+      const settings = { ...rest, reviewer, screen }
+      expect([engine, fallback, fallbackAfter, reviewEngine]).toEqual(['codex', [], 900_000, null])
       expect([enter, mouse]).toEqual(['queue', true])
       expect([decideAfter, provider, maxFileSize, maxCost, verify]).toEqual([
         1_800_000,
