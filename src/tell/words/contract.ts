@@ -24,11 +24,11 @@ const MOST_LINES = 20
 export function describeContractTurn({
   role,
   sentence,
-  engine = null,
+  engine,
   model,
   effort,
 }: RecordedOf<'contract-turn-started'>): Description {
-  const terms = [engine, model, effort].filter(term => term !== null).map(term => line(term))
+  const terms = [engine ?? null, model, effort].filter(term => term !== null).map(term => line(term))
   const what =
     role === 'author'
       ? sentence === undefined
