@@ -353,12 +353,12 @@ export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
 export function describeReviewStart({
   review,
   causes,
-  engine = null,
+  engine,
   model,
   effort,
 }: RecordedOf<'review-started'>): Description {
   const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
-  const terms = [engine, model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
+  const terms = [engine ?? null, model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
   const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`
   return describe(`review ${review} starts${reasons}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }

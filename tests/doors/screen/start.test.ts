@@ -79,7 +79,7 @@ test('what is missing is told with its remedy, on up to three rows where there i
     'CODEX_BIN names /nope/codex, but there is no such file; correct it, or unset it to use the codex on PATH.'
   const missing = (text: string, rows: number) => lines({ ...FACTS, missing: [text] }, 60, rows)
   expect(missing(why, 23).slice(4, 8)).toEqual([
-    'Missing   /doctor: CODEX_BIN names /nope/codex, and there is',
+    'Missing   /doctor: CODEX_BIN names /nope/codex, but there is',
     '          no such file; correct it, or unset it to use the',
     '          codex on PATH.',
     'Enter     type a goal; codemachine works until it is done',
