@@ -15,7 +15,6 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { succeeds } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
 import { copyIndex, findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
@@ -258,10 +257,15 @@ export async function linkIgnoredDependencies({ setting }: PrivateGit, top: stri
   const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
   const { ok, stdout } = await runGit(setting, args)
   if (!ok) return
-  for (const entry of stdout.split('\0')) {
-    const path = fromLatin1(entry).replace(/\/$/, '')
-    if (DEPENDENCIES.has(basename(path))) await link(join(setting.directory, path), top, path)
-  }
+  const found = stdout.split('\0').map(entry => dependenciesAround(fromLatin1(entry).replace(/\/$/, '')))
+  for (const path of new Set(found)) if (path !== null) await link(join(setting.directory, path), top, path)
+}
+
+/** The outermost dependencies that a path is or lies in, for one with a file that is not ignored is listed by its parts; null: it does not. */
+function dependenciesAround(path: string): string | null {
+  const parts = path.split('/')
+  const at = parts.findIndex(part => DEPENDENCIES.has(part))
+  return at === -1 ? null : parts.slice(0, at + 1).join('/')
 }
 
 /** Does not write through a committed link, which may lead anywhere. */
@@ -269,21 +273,26 @@ async function link(from: string, top: string, path: string): Promise<void> {
   const folder = dirname(path)
   if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
   const to = join(top, path)
-  if (await succeeds(lstat(to))) return
-  const isFolder = (await lstat(from)).isDirectory()
-  if (isFolder && basename(path) === 'node_modules') await linkEach(from, to, isScopeFolder)
+  const isModules = basename(path) === 'node_modules' && (await lstat(from)).isDirectory()
+  const there = await lstat(to).catch(() => null)
+  // A program in there that a gate runs is a part of the tree, and stays as that has it.
+  if (there !== null && !(isModules && there.isDirectory())) return
+  if (isModules) await linkEach(from, to, isScopeFolder)
   else await symlink(from, to)
 }
 
 /**
- * Makes a folder with a link to each entry of another. Links among the entries are copied: in a workspace they lead to
+ * Fills a folder with a link to each entry of another that is not there yet. Links among the entries are copied: in a workspace they lead to
  * a neighbouring package, which must be the one checked out and not the person's.
  */
 async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => boolean): Promise<void> {
-  await mkdir(to)
+  await mkdir(to, { recursive: true })
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)]
     if (CACHES.has(entry.name)) continue
+    const there = await lstat(target).catch(() => null)
+    if (there?.isDirectory() && entry.isDirectory()) await linkEach(source, target, () => false)
+    if (there !== null) continue
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
     else if (goesInto(entry)) await linkEach(source, target, () => false)
     // A package manager's list, which tools rewrite.
