@@ -83,6 +83,8 @@ export interface Engine {
   readonly version: string
   /** Whether its agents cannot read what a thread names as `unreadable`. */
   readonly hidesFiles: boolean
+  /** Whether a round of it may end without a word of what it used; left out: it tells. */
+  readonly mayHideUsage?: true
   /** Whether it only shows what happened once: no model is asked and nothing runs, so its rounds prove nothing. */
   readonly replays?: true
   /**

@@ -297,14 +297,30 @@ export class Session {
     const isOver = step.kind === 'replan' && this.#log.state.replan === null
     // How the turn of a recording once ended calls for nothing now.
     if (this.#options.asked.ending.aborted || isOver || played.isShown) return null
+    const unbounded = this.#endOfUnknownUsage(thread)
+    if (unbounded !== null) return unbounded
     const follows = this.#afterRound(played.outcome, thread)
     const isReplay = this.#options.engines.of(thread).replays === true
     return await this.#follow(played.outcome, isReplay ? withoutHint(follows) : follows, 'round-failed', thread)
   }
 
+  /** The end of a session with a limit that cannot hold, as its last round did not say what it used; null: it goes on. */
+  #endOfUnknownUsage(thread: ThreadSpec): SessionOutcome | null {
+    const { limits, last } = this.#log.state
+    const { name, mayHideUsage } = this.#options.engines.of(thread)
+    if (!mayHideUsage || last?.outcome.class !== 'worked' || last.tokens !== null) return null
+    const limit = limits.tokens !== null ? '--max-tokens' : limits.cost === undefined ? null : '--max-cost'
+    if (limit === null) return null
+    const reason = `The engine ${name} does not say how many tokens it uses, so ${limit} cannot hold.`
+    const text = `Use --rounds or --max-time in the place of ${limit}, or another engine.`
+    return { kind: 'needs-person', reason, hint: { do: 'say', text } }
+  }
+
   /** A review of what is claimed; an outcome if the session ends. */
   async #review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null> {
-    const thread = this.#providers.completeReviewer({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
+    const { model = null, engine = null } = this.#log.state.review ?? {}
+    const wanted = { ...REVIEWER, model, ...(engine === null ? {} : { engine }) }
+    const thread = this.#providers.completeReviewer(wanted)
     return await this.#unlessKept({ pauses: false, rounds: 0, thread }, async way => {
       const outcome = await this.#rounds.review(causes, tree, way)
       const after = this.#afterRound(outcome, this.#providers.follow(thread, way))

@@ -105,6 +105,20 @@ test('a session that is resumed goes on with the engine that it had, and comes b
   expect(second.changes).toContainEqual({ from: 'claude', to: 'played', until: null })
 })
 
+test('a limit of tokens ends a session whose engine does not say what it used, in a sentence', async () => {
+  const hides = (limits: PlayOptions['limits']) =>
+    play([works(), works(), works()], {
+      ...(limits === undefined ? {} : { limits }),
+      engines: played => ({ played: { ...played, mayHideUsage: true } }),
+    })
+  expect((await hides({ rounds: 20, tokens: 5_000 })).outcome).toEqual({
+    kind: 'needs-person',
+    reason: 'The engine played does not say how many tokens it uses, so --max-tokens cannot hold.',
+    hint: { do: 'say', text: 'Use --rounds or --max-time in the place of --max-tokens, or another engine.' },
+  })
+  expect((await hides({ rounds: 20 })).outcome.kind).toBe('done')
+})
+
 test('the first engine with room counts, the one of the session before all others', () => {
   const terms = { engines: ['a', 'b'] }
   expect(engineWithRoom('codex', terms, {}, 5)).toBe('codex')

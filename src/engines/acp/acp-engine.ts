@@ -50,6 +50,7 @@ const MOST_ASKED = 2_000
 export class AcpEngine implements Engine {
   readonly name: string
   readonly version: string
+  readonly mayHideUsage = true
   readonly #options: EngineSetup
   readonly #external: ExternalEngine
   readonly #rights: Rights
