@@ -566,9 +566,8 @@ class Night {
 
   /** An honest agent comes to the end of its work, whatever was done to the night. */
   #examineEnd(): void {
-    const { mischief, trouble, flaky, proves } = this.#character
-    // A check that failed by chance does not run again on the same files, and refuses every later claim.
-    const isHonest = mischief === 0 && trouble === 0 && !(proves && flaky > 0) && !this.#wasSkipped
+    const { mischief, trouble } = this.#character
+    const isHonest = mischief === 0 && trouble === 0 && !this.#wasSkipped
     const [first] = this.#shown.values()
     const outcome = first?.state.ended?.outcome.kind
     if (isHonest && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')

@@ -224,12 +224,18 @@ export interface ProofEnvironment {
   /** The thread of who writes the contract, or wrong versions of the work. */
   contractThread(role: 'author' | 'control', terms: ProveTerms): ThreadSpec
   /**
-   * Runs a check of the contract on a copy of a tree outside of the work directory. Every end of it is a result. `isBefore`: no work
-   * was done, so that one which fails is looked at for whether it could itself run.
+   * Runs a check of the contract on a copy of a tree outside of the work directory. Every end of it is a result. One that fails
+   * before the work is looked at for whether it could itself run. `failedHere`: how it failed on this very tree before; null: it did not.
    */
   runCheck(
     of: CheckOfSentence,
-    on: { tree: string; isBefore: boolean; timeoutMs: number; signal: AbortSignal },
+    on: {
+      tree: string
+      when: EventOf<'check-ended'>['when']
+      failedHere: CheckCame | null
+      timeoutMs: number
+      signal: AbortSignal
+    },
   ): Promise<CheckCame>
   /**
    * Runs the checks of a sentence on a copy of a tree with a wrong version laid on it, until one fails; then those of others, until

@@ -7,6 +7,7 @@ import type { ProveTerms } from '../../src/core/rules/contract.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
+import { reportContract } from '../../src/tell/report/contract.ts'
 import { wordsForContract } from '../../src/tell/words/contract.ts'
 import {
   CLAIMED,
@@ -222,8 +223,39 @@ describe('a claim', () => {
       },
     )
     expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toContain('contract-failed')
-    expect(inputs.at(-1)).toContain('S1 does not hold yet: "Make a."')
-    expect(inputs.at(-1)).toContain('a is missing')
+    const told = inputs.find(input => input.includes('S1 does not hold yet: "Make a."'))
+    expect(told).toContain('a is missing')
+  })
+
+  promise(
+    'D92',
+    'A check that fails at a claim runs again; one that then passes three times on the same files is *flaky*',
+  )
+  test('whose check failed by chance is refused once: the check runs again on the same files, and is said to be flaky', async () => {
+    const night = new Night()
+    let claims = 0
+    const { outcome, events } = await night.play1(
+      {},
+      {
+        check: (name, tree, failedHere) => {
+          const slow = { durationMs: 20_000 }
+          if (failedHere !== null) return { ...slow, status: 'flaky', exitCode: failedHere.exitCode }
+          const fails = name === 'S1-1' && (tree === 'start' || claims++ === 0)
+          return fails ? { ...slow, status: 'failed', exitCode: 7 } : slow
+        },
+        memory: () => (night.rounds >= 2 ? CLAIMED : UNCLAIMED),
+      },
+    )
+    expect(outcome).toMatchObject({ proof: 'proved' })
+    expect(shown(events).filter(each => /claim S1|done/.test(each))).toEqual([
+      'done-refused',
+      'claim S1-1 failed',
+      'done-refused',
+      'claim S1-1 flaky',
+      'done-accepted',
+    ])
+    const state = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
+    expect(reportContract(state.contract, true)?.sentences[0]?.checks).toMatchObject([{ now: 'flaky', isFlaky: true }])
   })
 
   promise('D80', 'Of a held-out sentence the rounds learn only that it does not hold yet')
@@ -298,7 +330,7 @@ describe('a wrong version that no check notices', () => {
       {},
       {
         control,
-        check: (name, tree) => (failing.has(name) ? { status: 'failed', exitCode: 1 } : night.check(name, tree)),
+        check: (name, tree) => (failing.has(name) ? { status: 'failed', exitCode: 1 } : night.check(name, tree, null)),
       },
     )
     expect(outcome).toEqual({ kind: 'done', verified: false, proof: 'none' })
@@ -345,7 +377,7 @@ test('a sentence that held and does not any more is told to the next round', asy
       limits: { rounds: 3 },
       memory: () => UNCLAIMED,
       check: (name, tree) =>
-        name === 'S2-1' && tree === 'made' ? { status: 'failed', exitCode: 1 } : night.check(name, tree),
+        name === 'S2-1' && tree === 'made' ? { status: 'failed', exitCode: 1 } : night.check(name, tree, null),
     },
   )
   expect(inputs.at(-1)).toContain(

@@ -154,7 +154,11 @@ export interface PlayOptions {
   /** What came of running a gate that passes without the work, where it is not `not-tried`. */
   counterProof?: (gate: string) => Partial<CounterProof>
   /** How a check of the contract comes out on a tree; passed if left out. `S1-1`: the first of the first sentence. */
-  check?: (check: string, tree: string) => Partial<CheckCame> | Promise<Partial<CheckCame>>
+  check?: (
+    check: string,
+    tree: string,
+    failedHere: CheckCame | null,
+  ) => Partial<CheckCame> | Promise<Partial<CheckCame>>
   /** What came of a wrong version; caught if left out. `S1-1`: the first for the first sentence, which has so many checks. */
   control?: (control: string, checks: number) => Partial<EventOf<'control-tried'>>
   folder: string
@@ -425,10 +429,10 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
     counterProof: async ({ name }, { tree }) => ({ ...NOT_TRIED, gate: name, tree, ...options.counterProof?.(name) }),
     programs: async () => 'programs',
     contractThread: role => ({ ...REVIEWER, agent: role }),
-    runCheck: async ({ sentence, number }, { tree }) => ({
+    runCheck: async ({ sentence, number }, { tree, failedHere }) => ({
       ...PASSED,
       cannotRun: false,
-      ...(await options.check?.(`${sentence}-${number}`, tree)),
+      ...(await options.check?.(`${sentence}-${number}`, tree, failedHere)),
     }),
     tryControl: async ({ id, checks }, { control }) => ({
       result: 'caught',

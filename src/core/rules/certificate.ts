@@ -4,7 +4,7 @@ import { hasPassed } from '../events/outcome.ts'
 import { finding, gateStatus } from '../events/shapes.ts'
 import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
-import { type Check, type ContractState, lineOf, proofOf, sentencesOf, type Who } from './contract.ts'
+import { type Check, type ContractState, lineOf, proofOf, runOf, sentencesOf, type Who } from './contract.ts'
 
 /** What of a certificate the journal does not say. */
 interface CertificateFacts {
@@ -68,6 +68,8 @@ const checkSchema = v.object({
   /** Before the work, null if it did not run then; and when done was claimed. */
   before: v.nullable(gateStatus),
   status: v.nullable(gateStatus),
+  /** Whether it came out flaky at any time; left out by an older version. */
+  wasFlaky: v.optional(v.boolean()),
 })
 
 const sentenceSchema = v.object({
@@ -233,8 +235,9 @@ function contractPart(contract: ContractState, { digestOf }: CertificateFacts): 
         run: lineOf(id, at + 1, check.run),
         timeoutMs: check.seconds * 1000,
         digest: digestOf(check),
-        before: statusOf(frozen.before, id, at + 1),
-        status: statusOf(contract.runs, id, at + 1),
+        before: runOf(frozen.before, id, at + 1)?.status ?? null,
+        status: runOf(contract.runs, id, at + 1)?.status ?? null,
+        wasFlaky: runOf(contract.runs, id, at + 1)?.isFlaky ?? false,
       })),
     }),
   )
@@ -262,10 +265,6 @@ function contractPart(contract: ContractState, { digestOf }: CertificateFacts): 
 /** By which a check is told apart in a certificate. */
 function nameOfCheck(sentence: string, check: number): string {
   return `${sentence}, check ${check}`
-}
-
-function statusOf(runs: ContractState['runs'], sentence: string, check: number) {
-  return runs.find(each => each.sentence === sentence && each.check === check)?.status ?? null
 }
 
 /** A check of a certificate, as a gate that has to pass as it did. */

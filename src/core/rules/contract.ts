@@ -13,11 +13,8 @@ export type Check = Sentence['checks'][number]
 /** A wrong version of the work that checks have to catch. */
 export type ControlVersion = EventOf<'controls-written'>['versions'][number]
 
-/** How a check came out the last time that it ran. */
-export type CheckRun = Pick<
-  EventOf<'check-ended'>,
-  'sentence' | 'check' | 'status' | 'exitCode' | 'output' | 'problem' | 'cannotRun' | 'tree' | 'durationMs' | 'round'
->
+/** How a check came out the last time that it ran. `isFlaky`: it was so then, or at a time before. */
+export type CheckRun = Omit<EventOf<'check-ended'>, 'type'> & { isFlaky: boolean }
 
 /** A version of the contract that does not count yet. */
 export interface Draft {
@@ -347,7 +344,8 @@ export function checkable(sentences: readonly Sentence[]): readonly Sentence[] {
   return sentences.filter(({ kind, checks }) => asksFor(kind) && checks.length > 0)
 }
 
-function runOf(runs: readonly CheckRun[], sentence: string, check: number): CheckRun | null {
+/** How a check came out last; null: it has not run. Pure. */
+export function runOf(runs: readonly CheckRun[], sentence: string, check: number): CheckRun | null {
   return runs.find(each => each.sentence === sentence && each.check === check) ?? null
 }
 
@@ -431,6 +429,12 @@ function isQuick(run: CheckRun | null): boolean {
   return run !== null && run.status !== 'timed-out' && run.durationMs < QUICK_MS
 }
 
+/** The failure of a check on this tree, the last time that it ran; null: it did not fail there. Pure. */
+export function failureOnTree(runs: readonly CheckRun[], of: CheckOfSentence, tree: string): CheckRun | null {
+  const run = runOf(runs, of.sentence, of.number)
+  return run?.status === 'failed' && run.tree === tree ? run : null
+}
+
 /** The checks that have not run on this tree; `tree` null: at all. */
 function dueChecks(
   sentences: readonly Sentence[],
@@ -452,11 +456,16 @@ export type ContractProof =
   | { kind: 'second'; sentence: Sentence; control: Control }
   | { kind: 'settle'; draft: Draft; isBetter: boolean }
 
-/** The next check of what is claimed, or the refusal; null: all sentences hold. Pure. */
-export function nextClaimCheck(contract: ContractState | null, tree: string): ContractProof | null {
+/**
+ * The next check of what is claimed, or the refusal; null: all sentences hold. A check that failed before this claim may have
+ * failed by chance: it runs again. Pure.
+ * @param round the one that claims
+ */
+export function nextClaimCheck(contract: ContractState | null, tree: string, round: number): ContractProof | null {
   const { frozen = null, runs = [] } = contract ?? {}
   if (contract === null || frozen === null) return null
-  const [due] = dueChecks(frozen.sentences, runs, tree)
+  const isOfClaim = (run: CheckRun) => hasPassed(run.status) || (run.when === 'claim' && run.round === round)
+  const [due] = dueChecks(frozen.sentences, runs.filter(isOfClaim), tree)
   if (due !== undefined) return { kind: 'check', sentence: due.sentence, check: due.check, when: 'claim' }
   const failed = sentencesOf(contract).filter(({ state }) => state === 'fails')
   return failed.length === 0 ? null : { kind: 'refuse', failed: failed.map(({ id }) => id) }

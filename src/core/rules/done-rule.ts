@@ -157,7 +157,7 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const uncountered = gates.find(({ name, required }) => required && counterProofOf(state, name, now.tree) === null)
   if (uncountered !== undefined) return { kind: 'counter-proof', gate: uncountered }
 
-  const check = byContract(state, contract => nextClaimCheck(contract, now.tree))
+  const check = byContract(state, contract => nextClaimCheck(contract, now.tree, state.last?.round ?? 0))
   if (check !== null) return check
 
   const configuration = state.gateConfiguration?.digest ?? null

@@ -7,6 +7,7 @@ import {
   HOLDS,
   type Role,
   refusedSince,
+  runOf,
   sentencesOf,
   type Who,
   wordsForFailed,
@@ -187,9 +188,11 @@ function frozen(contract: ContractState, { by, heldOut }: EventOf<'contract-froz
 function endCheck(state: SessionState, event: EventOf<'check-ended'>): SessionState {
   // One that was broken off says nothing, and runs again.
   if (state.contract === null || event.status === 'broken-off') return { ...state, checking: null }
-  const { sentence, check, status, exitCode, output, problem, cannotRun, tree, durationMs, round, when } = event
-  const run: CheckRun = { sentence, check, status, exitCode, output, problem, cannotRun, tree, durationMs, round }
+  const { type: _, ...ran } = event
   const { contract } = state
+  const { sentence, check, status, when } = ran
+  const wasFlaky = runOf(contract.runs, sentence, check)?.isFlaky === true
+  const run: CheckRun = { ...ran, isFlaky: wasFlaky || status === 'flaky' }
   if (when === 'before' || when === 'second') {
     const { draft } = contract
     return withContract(state, () => ({

@@ -17,7 +17,7 @@ import {
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists } from '../../platform/files.ts'
 import type { CheckCame, ProofEnvironment } from '../../session/options.ts'
-import { runGate } from '../../session/proof/run-gate.ts'
+import { MORE_PASSES, runGate } from '../../session/proof/run-gate.ts'
 import { openCounterCheckout } from '../../workspace/counter-checkout.ts'
 import {
   findObstacle,
@@ -46,10 +46,28 @@ const OUTPUT_CHARACTERS = 4_000
 /**
  * Runs a check on a copy of a tree outside of the work directory, with the rights of the rounds there: what it deletes or
  * leaves is thrown away with the copy. Its files lie below `.codemachine/checks` meanwhile, and are compared after it.
+ * As a gate, one that fails at a claim runs again, and one that has failed on this tree has to pass three times in a row.
  */
 export async function runCheck(
   of: CheckOfSentence,
-  { tree, isBefore, timeoutMs, signal }: Parameters<ProofEnvironment['runCheck']>[1],
+  on: Parameters<ProofEnvironment['runCheck']>[1],
+  means: ChecksMeans,
+): Promise<CheckCame> {
+  let came = await runOnce(of, on, means)
+  if (on.when !== 'claim') return came
+  const isFailed = came.status === 'failed' && !came.cannotRun
+  const failed = isFailed ? came : on.failedHere
+  if (isFailed) came = await runOnce(of, on, means)
+  for (let left = MORE_PASSES; failed !== null && left > 0 && came.status === 'passed'; left--)
+    came = await runOnce(of, on, means)
+  if (failed === null || came.status === 'broken-off') return came
+  const { exitCode, output } = failed
+  return came.status === 'passed' ? { ...came, status: 'flaky', exitCode, output } : isFailed ? failed : came
+}
+
+async function runOnce(
+  of: CheckOfSentence,
+  { tree, when, timeoutMs, signal }: Parameters<ProofEnvironment['runCheck']>[1],
   means: ChecksMeans,
 ): Promise<CheckCame> {
   const opened = await openCopy(tree, means, signal)
@@ -57,7 +75,7 @@ export async function runCheck(
   await using copy = opened
   const { directory } = copy
   const came = await runIn(directory, { ...of, timeoutMs, signal }, means)
-  if (!isBefore || came.cannotRun || came.status !== 'failed') return came
+  if (when !== 'before' || came.cannotRun || came.status !== 'failed') return came
   const files = filesOf(of.sentence, of.number, of.check).map(({ path }) => path)
   const isBroken = (await namesMissing(directory, came.output)) || !(await parse(directory, files, { signal, means }))
   return { ...came, cannotRun: isBroken }

@@ -119,8 +119,8 @@ function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOpt
   return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
 }
 
-/** How often a gate that may be flaky by the work has to pass once more after it has failed and passed. */
-const MORE_PASSES = 2
+/** How often a gate that may be flaky by the work, or a check, has to pass once more after it has failed and passed. */
+export const MORE_PASSES = 2
 
 function isPassed(run: GateRun | undefined): boolean {
   return run !== undefined && statusOf(run) === 'passed'

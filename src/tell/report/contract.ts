@@ -5,13 +5,14 @@ import {
   type ContractState,
   countContract,
   lineOf,
+  runOf,
   type SentenceNow,
   sentencesOf,
 } from '../../core/rules/contract.ts'
 import type { ReportSection } from '../../core/view.ts'
 import { wordsForContract, wordsForKind, wordsForSentence } from '../words/contract.ts'
 import { formatCount } from '../words/numbers.ts'
-import { wordsForGate } from '../words/proof.ts'
+import { wordsForFlaky, wordsForGate } from '../words/proof.ts'
 import type { ReportContract, ReportData } from './report-data.ts'
 import { protectedInWords, taskInWords, whatIsLeft } from './words.ts'
 
@@ -57,9 +58,10 @@ export function reportContract(contract: ContractState | null, isOver: boolean):
 function checksOf({ id, checks }: SentenceNow, contract: ContractState) {
   return checks.map(({ run }, at) => ({
     run: clipEnd(lineOf(id, at + 1, run), RUN_CHARS),
-    before: statusIn(contract.frozen?.before ?? [], id, at + 1),
-    now: statusIn(contract.runs, id, at + 1),
-    output: clipStart(runIn(contract.runs, id, at + 1)?.output.trim() ?? '', OUTPUT_CHARS),
+    before: runOf(contract.frozen?.before ?? [], id, at + 1)?.status ?? null,
+    now: runOf(contract.runs, id, at + 1)?.status ?? null,
+    isFlaky: runOf(contract.runs, id, at + 1)?.isFlaky ?? false,
+    output: clipStart(runOf(contract.runs, id, at + 1)?.output.trim() ?? '', OUTPUT_CHARS),
   }))
 }
 
@@ -71,14 +73,6 @@ function versionsOf(id: string, { controls }: ContractState) {
       diff: clipEnd(diff, VERSION_CHARS),
       isCaught: result === 'caught',
     }))
-}
-
-function runIn(runs: readonly CheckRun[], sentence: string, check: number): CheckRun | undefined {
-  return runs.find(each => each.sentence === sentence && each.check === check)
-}
-
-function statusIn(runs: readonly CheckRun[], sentence: string, check: number): CheckRun['status'] | null {
-  return runIn(runs, sentence, check)?.status ?? null
 }
 
 /** A thing that a person should look at. Its text came from outside in part, and is not made safe. */
@@ -96,11 +90,13 @@ export function lookAtFirst({ contract, questions, proof, build }: ReportData): 
   const rank = (state: SentenceNow['state']) => ['fails', 'weak', 'unusable', 'open', 'holds'].indexOf(state)
   const unproved = open.filter(({ state }) => rank(state) >= 0).sort((a, b) => rank(a.state) - rank(b.state))
   const changed = proof.protectedFiles.filter(({ putBack }) => !putBack)
+  const flaky = (contract?.sentences ?? []).filter(({ checks }) => checks.some(({ isFlaky }) => isFlaky))
   return [
     ...unproved.map(({ id, quote, state }) => ({
       text: `${id} ${wordsForSentence(state)}: "${clipEnd(quote.replace(/\s+/g, ' '), SHORT_CHARS)}"`,
       tone: state === 'fails' ? ('bad' as const) : ('warning' as const),
     })),
+    ...flaky.map(({ id }) => ({ text: `${id} has a flaky check: ${FLAKY}`, tone: 'warning' as const })),
     ...questions.entries.flatMap(({ id, text, assumption, answered }) =>
       answered ? [] : [{ text: `Assumed: ${assumption} (${id}: ${text})`, tone: 'warning' as const }],
     ),
@@ -134,6 +130,7 @@ export function leftBeside(data: ReportData): ReturnType<typeof whatIsLeft> {
   return whatIsLeft({ ...data, ...untold })
 }
 
+const FLAKY = wordsForFlaky({ exitCode: null })
 const MOST_LOOKED_AT = 30
 const SHORT_CHARS = 120
 
@@ -170,15 +167,20 @@ function rowOf(sentence: ReportContract['sentences'][number]): string[] {
 
 /** What a sentence was checked with, and what came of it, on one line; empty: nothing. */
 export function evidenceOf({ reason, checks, controls }: ReportContract['sentences'][number]): string {
-  const shown = checks.map(({ run, before, now }) => `${run}: ${stateOfCheck(before)} before, ${stateOfCheck(now)} now`)
+  const shown = checks.map(check => `${check.run}: ${howItCame(check)}`)
   const tried =
     controls.made === 0 ? [] : [`${controls.caught} of ${formatCount(controls.made, 'wrong version')} noticed`]
   const why = reason === null ? [] : [reason]
   return [...shown, ...tried, ...why].join('; ')
 }
 
-/** How a check came out: `passed`, `failed`; null: it did not run. */
-export function stateOfCheck(status: CheckRun['status'] | null): string {
+/** How a check came out: `failed before, passed now`. */
+export function howItCame({ before, now, isFlaky }: ReportContract['sentences'][number]['checks'][number]): string {
+  return `${stateOfCheck(before)} before, ${stateOfCheck(now)} now${isFlaky ? ', flaky' : ''}`
+}
+
+/** Null: it did not run. */
+function stateOfCheck(status: CheckRun['status'] | null): string {
   if (status === null) return 'not run'
   return hasPassed(status) ? 'passed' : wordsForGate({ status, exitCode: null })
 }

@@ -104,6 +104,8 @@ export interface ReportContract {
       run: string
       before: GateResult['status'] | null
       now: GateResult['status'] | null
+      /** Whether it failed at any time, and passed when it ran again on the same files. */
+      isFlaky: boolean
       /** The end of what it printed now. */
       output: string
     }[]

@@ -13,7 +13,7 @@ import {
 import type { SessionState } from '../../core/state/state.ts'
 import { type Description, describe, withRest, wordsForCause } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
-import { wordsForGate } from './proof.ts'
+import { wordsForFlaky, wordsForGate } from './proof.ts'
 import { oneLine } from './safe-text.ts'
 
 const NAME_CHARS = 200
@@ -112,6 +112,7 @@ export function describeCheck(
     )
   }
   if (when === 'after-round') return hasPassed(status) ? null : describe(`${end}${time}${why}`, 'quiet')
+  if (status === 'flaky') return describe(`${end}${time}: ${wordsForFlaky({ exitCode })}`, 'warning')
   return describe(`${end}${time}${why}`, hasPassed(status) ? 'good' : 'warning')
 }
 

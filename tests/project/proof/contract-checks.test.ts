@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CheckOfSentence, Control } from '../../../src/core/rules/contract.ts'
@@ -45,7 +45,7 @@ function check(sentence: string, run: string, files: Record<string, string> = {}
 }
 
 const redFirst = (run: string, files: Record<string, string> = {}) =>
-  runCheck(check('S1', run, files), { ...on, isBefore: true, timeoutMs: 30_000 }, means)
+  runCheck(check('S1', run, files), { ...on, when: 'before', failedHere: null, timeoutMs: 30_000 }, means)
 
 promise('D79')
 describe('a check that fails before the work', () => {
@@ -71,6 +71,38 @@ describe('a check that fails before the work', () => {
     ['has no program that runs it', 'no-such-runner {files}/a.mjs', { 'a.mjs': '' }],
   ])('says nothing where it %s', async (_, run, files) => {
     expect(await redFirst(run, files)).toMatchObject({ status: 'failed', cannotRun: true })
+  })
+})
+
+promise('D92')
+describe('a check of a claim', () => {
+  const FAILED = {
+    status: 'failed',
+    exitCode: 3,
+    output: 'no',
+    durationMs: 1,
+    problem: null,
+    cannotRun: false,
+  } as const
+  /** Each run prints a dot to a file outside of the copies, and fails if there are so many. */
+  const claimed = async (failing: string, failedHere: typeof FAILED | null = null) => {
+    const log = join(place.directory, `runs-${failing.length}-${failedHere === null}`)
+    await writeFile(log, '')
+    const run = `printf . >> '${log}'; ! grep -qxE '${failing}' '${log}'`
+    const on1 = { ...on, when: 'claim', failedHere, timeoutMs: 30_000 } as const
+    const { status, exitCode } = await runCheck(check('S1', run), on1, means)
+    return [status, exitCode, (await readFile(log, 'utf8')).length]
+  }
+
+  test.each([
+    ['passes at once', '-', null, ['passed', 0, 1]],
+    ['fails once by chance, and then passes three times', '.', null, ['flaky', 1, 4]],
+    ['fails again among these', '.|.{3}', null, ['failed', 1, 3]],
+    ['fails twice', '.{1,2}', null, ['failed', 1, 2]],
+    ['failed at an earlier claim, and passes three times', '-', FAILED, ['flaky', 3, 3]],
+    ['failed at an earlier claim, and passes only once', '.{2}', FAILED, ['failed', 1, 2]],
+  ])('that %s', async (_, failing, failedHere, came) => {
+    expect(await claimed(failing, failedHere)).toEqual(came)
   })
 })
 

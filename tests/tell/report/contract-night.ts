@@ -18,7 +18,7 @@ function sentence(id: string, more: Partial<Sentence>): Sentence {
     state: 'proved',
     reason: null,
     controls: { made: 1, caught: 1 },
-    checks: [{ run, before: 'failed', now: 'passed', output: '1 passing' }],
+    checks: [{ run, before: 'failed', now: 'passed', isFlaky: id === 'S1', output: '1 passing' }],
     versions: [{ summary: 'The theme is always light.', diff: DIFF, isCaught: true }],
     weakness: null,
     ...more,

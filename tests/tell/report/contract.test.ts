@@ -19,6 +19,7 @@ test('a report begins with what to look at first, then the sentences, and says n
   expect(first.match(/<li>.*?<\/li>/gs)?.map(item => item.replace(/<[^>]*>/g, '').slice(0, 12))).toEqual([
     'S2 weak: its',
     'S3 holds, wi',
+    'S1 has a fla',
     'Assumed: Yes',
     'Protected: t',
     'S4 no progra',
@@ -29,6 +30,7 @@ test('a report begins with what to look at first, then the sentences, and says n
   expect(page.match(/<details class="file sentence">/g)).toHaveLength(4)
   expect(page).toContain('<span class="removed">-  if (dark) return &quot;dark&quot;\n</span>')
   expect(page).toContain('1 passing')
+  expect(page).toContain('failed before, passed now, flaky')
   const [, left = ''] = /<h2>What is left<\/h2>(.*?)<\/section>/s.exec(page) ?? []
   expect(left).not.toContain('assumption')
   const text = markdownOf(data, HERE)

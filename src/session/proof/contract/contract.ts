@@ -18,6 +18,7 @@ import {
   checkable,
   contractFile,
   type Draft,
+  failureOnTree,
   isGivenUp,
   MORE_CHECKS,
   MOST_CONTROLS,
@@ -226,15 +227,14 @@ export class ContractWork {
     if (check === undefined) throw new Error(`${sentence.id} has no check ${number}.`)
     const of = { round: log.state.last?.round ?? 0, sentence: sentence.id, check: number, when }
     log.emit({ type: 'check-started', ...of })
-    const came = await this.#means.runCheck(
-      { sentence: sentence.id, number, check },
-      {
-        tree,
-        isBefore: when === 'before',
-        timeoutMs: Math.min(check.seconds * 1000, this.#budget.leastMs),
-        signal: this.#signal(),
-      },
-    )
+    const one = { sentence: sentence.id, number, check }
+    const came = await this.#means.runCheck(one, {
+      tree,
+      when,
+      failedHere: failureOnTree(this.#contract.runs, one, tree),
+      timeoutMs: Math.min(check.seconds * 1000, this.#budget.leastMs),
+      signal: this.#signal(),
+    })
     log.emit({ type: 'check-ended', ...of, ...came, tree })
   }
 

@@ -1,5 +1,5 @@
 import { wordsForKind, wordsForSentence } from '../../words/contract.ts'
-import { evidenceOf, lookAtFirst, stateOfCheck, uncoveredInWords } from '../contract.ts'
+import { evidenceOf, howItCame, lookAtFirst, uncoveredInWords } from '../contract.ts'
 import type { ReportContract, ReportData } from '../report-data.ts'
 import { diffLine } from './changes.ts'
 import { type Html, html, items, prose, section } from './html.ts'
@@ -35,7 +35,7 @@ function sentence(of: ReportSentence): Html {
   }</span><span class="counts ${TONES[state] ?? 'warning'}">${wordsForSentence(state).replace(/[:,].*/, '')}</span></summary>
 <p class="words">${quote}</p>
 <p class="soft">${wordsForKind(kind)}; ${wordsForSentence(state)}${reason === null ? null : html`<br>${reason}`}</p>
-${checks.map(({ run, before, now, output }) => html`<p class="note"><code>${run}</code> <small>${stateOfCheck(before)} before, ${stateOfCheck(now)} now</small></p>${output === '' ? null : html`<pre>${output}</pre>`}`)}${versions.map(
+${checks.map(check => html`<p class="note"><code>${check.run}</code> <small>${howItCame(check)}</small></p>${check.output === '' ? null : html`<pre>${check.output}</pre>`}`)}${versions.map(
   ({ summary, diff, isCaught }) =>
     html`<p class="note">A wrong version, <span class="${isCaught ? 'good' : 'warning'}">${isCaught ? 'noticed' : 'not noticed'}</span>: ${summary}</p><pre class="diff">${diff.split('\n').map(diffLine)}</pre>`,
 )}</details>`
