@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { lstat, rm } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
@@ -11,7 +12,6 @@ import {
   type ControlVersion,
   couldNotRun,
   folderOfCheck,
-  lineOf,
   ownPathsIn,
 } from '../../core/rules/contract.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
@@ -45,7 +45,7 @@ const OUTPUT_CHARACTERS = 4_000
 
 /**
  * Runs a check on a copy of a tree outside of the work directory, with the rights of the rounds there: what it deletes or
- * leaves is thrown away with the copy. Its files lie below `.codemachine/checks` meanwhile, and are compared after it.
+ * leaves is thrown away with the copy. Its files lie there in folders whose names the work cannot know, and are compared after it.
  * As a gate, one that fails at a claim runs again, and one that has failed on this tree has to pass three times in a row.
  */
 export async function runCheck(
@@ -73,17 +73,22 @@ async function runOnce(
   const opened = await openCopy(tree, means, signal)
   if ('problem' in opened) return notStarted(opened.problem)
   await using copy = opened
-  const { directory } = copy
-  const came = await runIn(directory, { ...of, timeoutMs, signal }, means)
+  const came = await runIn(copy, { ...of, timeoutMs, signal }, means)
   if (when !== 'before' || came.cannotRun || came.status !== 'failed') return came
-  const files = filesOf(of.sentence, of.number, of.check).map(({ path }) => path)
-  const isBroken = (await namesMissing(directory, came.output)) || !(await parse(directory, files, { signal, means }))
+  const files = filesIn(copy.checks, of.check).map(({ path }) => path)
+  const isBroken =
+    (await namesMissing(copy, of, came.output)) || !(await parse(copy.directory, files, { signal, means }))
   return { ...came, cannotRun: isBroken }
 }
 
 /** Whether a check printed a path below `.codemachine` that is not there, where nothing but its own files is. */
-async function namesMissing(directory: string, output: string): Promise<boolean> {
-  for (const path of ownPathsIn(output, directory)) if (!(await pathExists(join(directory, path)))) return true
+async function namesMissing({ directory, checks }: Copy, of: CheckOfSentence, output: string): Promise<boolean> {
+  const told = folderOfCheck(of.sentence, of.number).split('/')
+  const [names, root] = [checks.split('/'), `${directory}/`]
+  for (const path of ownPathsIn(output, directory)) {
+    const real = path.split('/').map((name, at) => (name === told[at] ? names[at] : name))
+    if (!(await pathExists(root + real.join('/')))) return true
+  }
   return false
 }
 
@@ -137,7 +142,7 @@ export async function tryControl(
     await using copy = opened
     const again = await layEdits(copy.directory, control)
     if ('problem' in again) return notStarted(again.problem)
-    const came = await runIn(copy.directory, { ...of, timeoutMs, signal }, means)
+    const came = await runIn(copy, { ...of, timeoutMs, signal }, means)
     const isCut = came.status === 'timed-out' && timeoutMs < of.check.seconds * 1000
     return isCut ? notStarted('The session has no time left for it.') : came
   }
@@ -203,6 +208,8 @@ async function layVersion(
 /** A copy of a tree; disposing of it removes it. */
 interface Copy extends AsyncDisposable {
   directory: string
+  /** The folder of the files of a check, relative to it, as deep as `folderOfCheck`: three names that the work cannot know. */
+  checks: string
 }
 
 async function openCopy(
@@ -217,24 +224,27 @@ async function openCopy(
   const laid = await opened.lay(tree, fingerprints.git.prefix, [])
   if ('problem' in laid) return laid
   const held = made.move()
-  return { directory: laid.directory, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+  const checks = `.${[1, 2, 3].map(() => randomBytes(6).toString('hex')).join('/')}`
+  return { directory: laid.directory, checks, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
 async function runIn(
-  directory: string,
+  { directory, checks }: Copy,
   { sentence, number, check, timeoutMs, signal }: CheckOfSentence & { timeoutMs: number; signal: AbortSignal },
   means: ChecksMeans,
 ): Promise<CheckCame> {
-  const files = filesOf(sentence, number, check)
+  const files = filesIn(checks, check)
   const laid = await layCheck(directory, files)
   if (laid !== null) return notStarted(laid)
   const name = `${sentence}, check ${number}`
-  const run = lineOf(sentence, number, check.run)
-  const { status, exitCode, durationMs, output, problem, tests } = await runLine(
+  const run = check.run.replaceAll('{files}', checks)
+  const { status, exitCode, durationMs, problem, tests, ...ran } = await runLine(
     directory,
     { name, run, timeoutMs, signal },
     means,
   )
+  const told = folderOfCheck(sentence, number).split('/')
+  const output = checks.split('/').reduce((text, name, at) => text.replaceAll(name, told[at] ?? name), ran.output)
   const came = { exitCode, durationMs, output, problem }
   const isChanged = hasPassed(status) && !(await areAsLaid(directory, files))
   if (isChanged) return { ...came, status: 'failed', problem: CHANGED, cannotRun: false }
@@ -266,9 +276,9 @@ function notStarted(problem: string): CheckCame {
   return { status: 'not-started', exitCode: null, durationMs: 0, output: '', problem, cannotRun: true }
 }
 
-/** The files of a check, where they lie while it runs. */
-export function filesOf(sentence: string, number: number, { files }: Check): readonly { path: string; text: string }[] {
-  return files.map(({ path, text }) => ({ path: join(folderOfCheck(sentence, number), path), text }))
+/** The files of a check, where they lie while it runs in this folder. */
+export function filesIn(folder: string, { files }: Check): readonly { path: string; text: string }[] {
+  return files.map(({ path, text }) => ({ path: join(folder, path), text }))
 }
 
 /** Lays the files of a check; a sentence if that cannot be done. */

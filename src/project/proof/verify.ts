@@ -7,6 +7,7 @@ import {
   checksOf,
   parseCertificate,
 } from '../../core/rules/certificate.ts'
+import { folderOfCheck } from '../../core/rules/contract.ts'
 import { readOnlyHome } from '../../core/rules/notices.ts'
 import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
@@ -29,7 +30,7 @@ import { findSession, type SessionsPlace } from '../find.ts'
 import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
 import { findSessionAround, placesAround } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
-import { filesOf, layCheck, removeChecks } from './contract-checks.ts'
+import { filesIn, layCheck, removeChecks } from './contract-checks.ts'
 import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
 
 /** What is verified, and who is told of it. */
@@ -146,7 +147,7 @@ async function verifyLocked(
       const found = checks.find(({ gate }) => gate.name === name)
       const sentence = contract?.frozen?.sentences.find(({ id }) => id === found?.sentence)
       const check = found && sentence?.checks[found.check - 1]
-      return found && check ? filesOf(found.sentence, found.check, check) : []
+      return found && check ? filesIn(folderOfCheck(found.sentence, found.check), check) : []
     },
   }
   // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.

@@ -74,6 +74,29 @@ describe('a check that fails before the work', () => {
   })
 })
 
+promise('D94', 'The work cannot know where the files of a check lie while it runs')
+test.each([
+  ['has a test that reads the files of a check', `import '../.codemachine/checks/S1-1/a.mjs'\n`, 'failed'],
+  [
+    'is right only while the folder of checks is there',
+    `import { existsSync } from 'node:fs'\nif (!existsSync('.codemachine')) throw new Error('wrong')\n`,
+    'failed',
+  ],
+  ['is right', '', 'passed'],
+])('work that %s gains nothing from it', async (_, text, status) => {
+  await writeIn('work/sly.mjs', text)
+  const tree = await means.fingerprints.take()
+  const of = check('S1', 'node {files}/a.mjs && node work/sly.mjs', { 'a.mjs': `import '../../../small.mjs'\n` })
+  const came = await runCheck(of, { ...on, tree, when: 'second', failedHere: null, timeoutMs: 30_000 }, means)
+  expect(came).toMatchObject({ status, cannotRun: false })
+})
+
+test('what a check prints names its files as the contract does', async () => {
+  const { output } = await redFirst('echo {files}/a.mjs; node {files}/a.mjs', { 'a.mjs': 'throw new Error()\n' })
+  expect(output).toMatch(/^\.codemachine\/checks\/S1-1\/a\.mjs$/m)
+  expect(output).toMatch(/\/\.codemachine\/checks\/S1-1\/a\.mjs:1/)
+})
+
 promise('D92')
 describe('a check of a claim', () => {
   const FAILED = {
