@@ -10,4 +10,8 @@ export interface ExternalEngine {
   configuration: readonly string[]
   /** Variables that it has beside those of the person. */
   env: Readonly<Record<string, string>>
+  /** The same where its box holds it. */
+  boxEnv: Readonly<Record<string, string>>
+  /** The modes in which it asks nobody, by the ids that it offers, the first choice first: what it may do is what its box lets it do. */
+  modes: readonly string[]
 }

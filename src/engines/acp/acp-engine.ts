@@ -326,6 +326,7 @@ class AcpRound implements PreparedRound {
       const session = { agent: agentOf(hello), server, connection, id, updates, tools }
       // From here on `#leave` ends it, whatever comes of the model.
       this.#session = session
+      await this.#chooseMode(created, id, ask)
       await this.#choose(created, id, ask)
       return session
     } catch (error) {
@@ -364,6 +365,7 @@ class AcpRound implements PreparedRound {
       else own[variable] = value
     }
     const isOpen = sandbox.mode === 'danger-full-access'
+    if (!isOpen) Object.assign(own, external.boxEnv)
     const { server } = isOpen
       ? rights.servers.startOther(command, own)
       : rights.servers.start(own, boxed(command, this.thread, external, { ...this.#options, sandbox: rights.sandbox }))
@@ -387,6 +389,22 @@ class AcpRound implements PreparedRound {
       tools,
       version: this.#options.codemachineVersion,
       answer: (call, over) => onToolCall(call, AbortSignal.any([over, this.#leaving.signal])),
+    })
+  }
+
+  /** Has it ask nobody, where it offers such a mode; else it asks, and is told yes. */
+  async #chooseMode(
+    created: unknown,
+    sessionId: string,
+    ask: (method: string, params: object) => Promise<unknown>,
+  ): Promise<void> {
+    const { modes, name } = this.#options.external
+    const offered = memberOf(memberOf(created, 'modes'), 'availableModes')
+    const ids = (Array.isArray(offered) ? offered : []).map(each => stringMember(each, 'id'))
+    const modeId = modes.find(each => ids.includes(each))
+    if (modeId === undefined) return
+    await ask(methods.agent.session.setMode, { sessionId, modeId }).catch((error: unknown) => {
+      this.#options.log(`${name} does not take its mode ${modeId}: ${messageOf(error)}`)
     })
   }
 

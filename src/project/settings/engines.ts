@@ -13,6 +13,9 @@ interface Preset {
   folders: Readonly<Record<string, string>>
   /** Where a project's own file configures it, relative to the work directory: these may name programs to run. */
   configuration: readonly string[]
+  /** As of `ExternalEngine`. */
+  modes: readonly string[]
+  boxEnv?: Readonly<Record<string, string>>
   /** How a person installs it, a command. */
   install: string
   /** What a person runs, with these variables, to log in. */
@@ -25,6 +28,9 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     command: ['claude-agent-acp'],
     folders: { CLAUDE_CONFIG_DIR: '' },
     configuration: ['.claude', '.mcp.json'],
+    modes: ['bypassPermissions', 'acceptEdits', 'default'],
+    // As root it bypasses nothing without it.
+    boxEnv: { IS_SANDBOX: '1' },
     install: 'npm install --global @agentclientprotocol/claude-agent-acp',
     login: 'claude /login',
   },
@@ -32,6 +38,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     command: ['gemini', '--acp'],
     folders: { GEMINI_CLI_HOME: '' },
     configuration: ['.gemini'],
+    modes: ['yolo'],
     install: 'npm install --global @google/gemini-cli',
     login: 'gemini',
   },
@@ -44,6 +51,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
       XDG_CACHE_HOME: 'cache',
     },
     configuration: ['.opencode', 'opencode.json', 'opencode.jsonc'],
+    modes: [],
     install: 'npm install --global opencode-ai',
     login: 'opencode auth login',
   },
@@ -51,13 +59,15 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     command: ['codex-acp'],
     folders: { CODEX_HOME: '' },
     configuration: ['.codex'],
+    modes: ['agent-full-access', 'full-access'],
     install: 'npm install --global @agentclientprotocol/codex-acp',
     login: 'codex login',
   },
 }
 
 /** An engine of another maker as the settings name it. `home`: as written; null: a folder of codemachine's. */
-export interface NamedEngine extends Pick<ExternalEngine, 'name' | 'command' | 'env' | 'configuration'> {
+export interface NamedEngine
+  extends Pick<ExternalEngine, 'name' | 'command' | 'env' | 'boxEnv' | 'modes' | 'configuration'> {
   home: readonly string[] | null
 }
 
@@ -89,6 +99,8 @@ function namedEngine(
     home: written?.home ?? null,
     env: written?.env ?? {},
     configuration: written?.configuration ?? PRESETS[name]?.configuration ?? [],
+    boxEnv: PRESETS[name]?.boxEnv ?? {},
+    modes: written?.modes ?? PRESETS[name]?.modes ?? [],
   }
 }
 

@@ -516,6 +516,11 @@ export const engineSchema = table({
     v.description('a list of folders, absolute or in your home, such as ["~/.claude"]'),
   ),
   configuration: filesInside,
+  modes: v.pipe(
+    v.array(line('', 100)),
+    v.maxLength(10),
+    v.description('a list of modes that it offers, in which it asks nobody, such as ["bypassPermissions"]'),
+  ),
   env: v.record(variableName, v.pipe(v.string(), v.maxLength(4000), v.metadata({ secret: true }))),
 })
 

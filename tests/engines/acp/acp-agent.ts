@@ -10,5 +10,14 @@ export function agentCommand(url: string, fault = ''): [string, ...string[]] {
 
 /** The scripted agent as the settings would name it. */
 export function scriptedAgent(url: string, fault = '', more: Partial<ExternalEngine> = {}): ExternalEngine {
-  return { name: 'mine', command: agentCommand(url, fault), home: [], configuration: [], env: {}, ...more }
+  return {
+    name: 'mine',
+    command: agentCommand(url, fault),
+    home: [],
+    configuration: [],
+    env: {},
+    boxEnv: {},
+    modes: [],
+    ...more,
+  }
 }
