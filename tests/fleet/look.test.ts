@@ -213,12 +213,12 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     await scene.end(again, { outcome: { kind: 'limit', limit: 'rounds' } })
     expect(await scene.type('retry', id)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('used up what it may take'),
+      stderr: expect.stringContaining('has reached its limit'),
     })
     await scene.fleet.database.sql(`update ${SCHEMA}.session set outcome = '{"kind":"done","verified":true}'`)
     expect(await scene.type('retry', id)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('has come to its end'),
+      stderr: expect.stringContaining('has ended'),
     })
   })
 
@@ -269,7 +269,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
   test('a worker drains by its name, and one that is not there is said with those that are', async () => {
     const scene = await opened()
     await scene.worker('w1')
-    expect((await scene.type('drain', 'w1')).stdout).toContain('w1 takes nothing more')
+    expect((await scene.type('drain', 'w1')).stdout).toContain('w1 takes no more sessions')
     expect((await scene.type('status')).stdout).toMatch(/w1 +0 of 2 +- +drains/)
     expect(await scene.type('drain', 'w9')).toMatchObject({
       exitCode: 2,

@@ -231,7 +231,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       }
       const before = [await rowOf(fleet, own), await rowOf(fleet, other)]
       expect(before[0]?.created_by).toMatch(/^login_/)
-      await expect(retrySession(database, own)).rejects.toThrow(/has come to its end/)
+      await expect(retrySession(database, own)).rejects.toThrow(/has ended/)
       await expect(database.sql('select codemachine.retry($1)', [own])).rejects.toMatchObject({ code: 'CM007' })
       await database.sql('select codemachine.cancel($1), codemachine.dequeue($1)', [own])
       expect([await rowOf(fleet, own), await rowOf(fleet, other)]).toEqual(before)

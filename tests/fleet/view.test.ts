@@ -204,7 +204,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     expect((await steering).value).toMatchObject({ message: 'It is told.', directory: copyOf(scene, id) })
     await using other = await openClient(scene.place, { args: ['--dir', scene.place.root] })
     expect((await other.call('status', { directory: copyOf(scene, id) })).problem).toContain(
-      'is not named for this server',
+      "is not one of this server's directories",
     )
     expect((await other.call('status', { session: id })).problem).toContain('No sessions in')
   })

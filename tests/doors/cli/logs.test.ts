@@ -97,7 +97,7 @@ test('-f goes on as the session does, and ends with it', async () => {
   }
   await appendFile(path, lineOf(ended))
   expect(await following).toBe(0)
-  expect(place.written()).toMatch(/one\n.*two\n.*three\n.*ended: done.*\n$/)
+  expect(place.written()).toMatch(/one\n.*two\n.*three\n.*ended: done.*\n.*\n$/)
 })
 
 test('-f tells a torn line once it is whole, and passes over one that never is', async () => {

@@ -39,8 +39,8 @@ test('no command runs a codex that an agent has put into node_modules/.bin, whic
     said.set(door[0], stdout + stderr)
   }
   expect(planted.hasRun()).toBe(false)
-  expect(said.get('verify')).toContain(`an agent can write there: ${planted.path}`)
-  expect(said.get('doctor')).toContain(`an agent can write there: ${planted.path}`)
+  expect(said.get('verify')).toContain(`does not use a codex that an agent can write: ${planted.path}`)
+  expect(said.get('doctor')).toContain(`does not use a codex that an agent can write: ${planted.path}`)
 })
 
 promise('B14', 'A codex in the work directory that a person names is copied before round 1, and only the copy runs')
@@ -67,6 +67,6 @@ test('a codex in the work directory that a person names is copied before round 1
   const again = await codemachine(place, ['resume', '--codex-bin', './codex', '--rounds', '3', '--json'])
   expect(again.exitCode).toBe(3)
   const warnings = eventsOf(again.events, 'warning').map(({ message }) => message)
-  expect(warnings.join('\n')).toContain('is not what it was when it was copied')
+  expect(warnings.join('\n')).toContain('has changed since codemachine copied it')
   expect(planted.hasRun()).toBe(false)
 })

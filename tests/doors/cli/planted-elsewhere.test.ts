@@ -68,7 +68,7 @@ test('a codex that was planted in a checkout is passed over where a worktree of 
   const said = await codemachineHere(place, ['--worktree', 'x', '--json', '--max-time', '1s', 'build X'], {
     env,
   })
-  expect(said.stdout + said.stderr).toContain(`an agent can write there: ${planted.path}`)
+  expect(said.stdout + said.stderr).toContain(`does not use a codex that an agent can write: ${planted.path}`)
   expect(planted.hasRun()).toBe(false)
 })
 

@@ -13,7 +13,7 @@ test('without a terminal the session that runs is watched in plain lines, to its
   await place.until('session 20261120_1  build X')
   await appendFile(path, `${JSON.stringify(recorded([sampleEvents['session-ended']])[0])}\n`)
   expect(await watching).toBe(0)
-  expect(place.written()).toMatch(/ended: done.*\n$/)
+  expect(place.written()).toMatch(/ended: done.*\n.*\n$/)
 })
 
 test('a session that there is not is refused, with those that there are', async () => {

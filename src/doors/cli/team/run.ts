@@ -27,7 +27,7 @@ export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
 /** `codemachine team <goal|->`: a project, from its goal to its review. */
 export async function team(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
   const wanted = wantedIn(flags)
-  const goal = await textOf(context, words, 'There is no goal; say what the project is to be.', TO_SAY_GOAL)
+  const goal = await textOf(context, words, 'There is no goal; say what the project should be.', TO_SAY_GOAL)
   return await shown(context, flags, { ...wanted, mode: 'all', goal, step: null }, isInputRead(words))
 }
 
