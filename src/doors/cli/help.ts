@@ -27,7 +27,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['queue', 'queued prompts; each becomes its own session'],
       ['demo', 'see it work, without an account or a network'],
     ],
-    also: ['team', 'flow', 'templates'],
+    also: ['team', 'flow', 'templates', 'agents'],
   },
   {
     name: 'watch',
@@ -79,7 +79,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['login', "log in to codex for codemachine's rounds"],
       ['complete', 'completions for your shell'],
     ],
-    also: ['logout', 'engines', 'agents', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
+    also: ['logout', 'engines', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
   },
   {
     name: 'fleet',
@@ -88,6 +88,8 @@ const GROUPS: readonly HelpGroup[] = [
     also: ['submit', 'worker', 'fleet'],
   },
 ]
+
+const COLUMNS = 80
 
 /** Behind `help`: the options of a run, and the exit codes. */
 const OPTIONS = 'options'
@@ -125,16 +127,13 @@ export function addFlowHelp(program: Command): void {
 }
 
 /**
- * Gives each command below one its examples; those whose help has some of its own have none here.
- * @param above the words in front of its name in the table: `flow` for `codex-flow`, which is what that is
+ * Gives a command, and each one below it, its examples.
+ * @param words the words of the command in the table: `flow` for `codex-flow`
  */
-export function addExamples(command: Command, above: readonly string[] = []): void {
-  for (const each of command.commands) {
-    const words = [...above, each.name()]
-    const examples = EXAMPLES[words.join(' ')]
-    if (examples !== undefined) each.addHelpText('after', () => examplesText(examples, rootOf(each)))
-    addExamples(each, words)
-  }
+export function addExamples(command: Command, words: readonly string[] = []): void {
+  const examples = EXAMPLES[words.join(' ')]
+  if (examples !== undefined) command.addHelpText('after', () => examplesText(examples, rootOf(command)))
+  for (const each of command.commands) addExamples(each, [...words, each.name()])
 }
 
 /** The program that a command is of. */
@@ -142,13 +141,18 @@ export function rootOf(command: Command): Command {
   return command.parent === null ? command : rootOf(command.parent)
 }
 
+/** What they do stands beside them, or below them if that is wider than a terminal. */
 function examplesText(examples: Examples, program: Command): string {
   const typed = examples.map(([words, what]) => {
     const name = program.name()
     return [`${name} ${name === 'codex-flow' ? words.replace(/^flow /, '') : words}`, what] as const
   })
   const width = Math.max(...typed.map(([line]) => line.length))
-  const lines = typed.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`.trimEnd())
+  const fits = typed.every(([, what]) => width + what.length + 4 <= COLUMNS)
+  const lines = typed.flatMap(([line, what]) => {
+    if (fits) return `  ${line.padEnd(width)}  ${what}`.trimEnd()
+    return what === '' ? `  ${line}` : [`  ${line}`, `      ${what}`]
+  })
   return `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}\n`
 }
 
@@ -242,7 +246,7 @@ function optionsText(program: Command): string {
 
 function itemsText(program: Command, items: readonly (readonly [term: string, what: string])[]): string {
   const helper = program.createHelp()
-  helper.prepareContext({ helpWidth: program.configureOutput().getOutHelpWidth?.() ?? 80 })
+  helper.prepareContext({ helpWidth: program.configureOutput().getOutHelpWidth?.() ?? COLUMNS })
   const width = Math.max(...items.map(([term]) => term.length))
   return items.map(([term, what]) => helper.formatItem(term, width, what, helper)).join('\n')
 }
@@ -259,15 +263,53 @@ const EXAMPLES_OF_GROUPS: Readonly<Record<string, Examples>> = {
     ['--rounds 40 - < goal.md', 'a longer goal, from a file'],
     ['--detach "…"', 'free this terminal at once'],
   ],
-  change: [['change "add rate limiting"', 'plan one change, ask you to accept it, make it, prove it']],
-  team: [['team "a service that says hello"', 'a new project: a planner, a worker, a reviewer']],
   flow: [['flow init', 'several agents in a row, from a TOML file: also codex-flow']],
-  secret: [['secret set STRIPE_KEY', 'typed at a hidden prompt']],
-  worker: [['worker --queue postgres://night@db.example/fleet', 'on each machine with a codex login']],
 }
 
 /** By the words of a command. */
 const EXAMPLES: Readonly<Record<string, Examples>> = {
+  change: [
+    ['change "add rate limiting to the API"', 'plan it, ask you to accept the plan, carry it out'],
+    ['change - < request.md', 'a longer request, from a file'],
+    ['change --executor ollama "…"', 'a model on this machine carries out the tasks'],
+    ['change --auto --verify "npm test" "…"', 'no questions; done only if the tests pass'],
+    ['change --plan-only "…"', 'only plan; codemachine resume carries it out'],
+    ['change --follow-up "…"', 'continue from the last change here'],
+    ['queue add --template change "…"', 'the next session, as your settings say'],
+  ],
+  team: [
+    ['team "a service that says hello, with a start script"', 'a new project in projects/'],
+    ['team --network --yes "…"', 'commands reach the network; the plan is accepted'],
+    ['team --project api "add a /health route"', 'in a directory that exists'],
+    ['team --stepwise "…"', 'for models that cannot call tools: one command an answer'],
+    ['team - < goal.md', 'a longer goal, from a file'],
+    ['team -- plan a garden', 'a goal that begins like one of the commands'],
+    ['team plan "…" > plan.json', 'the planner alone; its JSON on stdout'],
+    ['team work "write start.sh" --project api', 'the worker alone: one step'],
+    ['team review --project api', 'the reviewer alone; its JSON on stdout'],
+    ['team list', 'the projects here, and how each ended'],
+  ],
+  secret: [
+    ['secret set STRIPE_KEY', 'typed at a hidden prompt'],
+    ['secret set STRIPE_KEY < key.txt', 'from a file, or another program'],
+    ['secret set STRIPE_KEY --check ./check-key.sh', 'a command that passes if the value is good'],
+    ['secret list -C projects/shop', ''],
+    ['secret export STRIPE_KEY --to .env', 'for the finished project, into a file that git ignores'],
+  ],
+  flow: [
+    ['flow init', 'a first workflow, with its prompts'],
+    ['flow run .codex-flow/workflows/commit.workflow.toml', 'replay what was recorded'],
+    ['flow run .codex-flow/workflows/commit.workflow.toml --no-mock', 'run it for real'],
+    ['flow run x.workflow.toml --dry-run', 'only the command lines and inputs'],
+    ['flow run x.workflow.toml --no-mock --var diff=@my.diff', 'with a value from a file'],
+    ['flow validate', 'every mistake, with line and column'],
+    ['flow show x.workflow.toml', 'the steps, in order'],
+  ],
+  worker: [
+    ['worker --queue postgres://night@db.example/fleet', ''],
+    ["worker --slots 4 --tags gpu,linux --repos 'git@host:team/*'", ''],
+    ['worker --once', 'run what waits now, then end'],
+  ],
   start: [
     ['start', 'plan it, show the plan, and build it, in at most 50 rounds'],
     ['start --yes --max-time 8h --verify "npm test"', 'no questions; done only if the tests pass'],

@@ -155,6 +155,7 @@ function bareProgram(context: BareContext): Command {
     .version(version, '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')
+    .configureHelp({ minWidthToWrap: 24 })
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({

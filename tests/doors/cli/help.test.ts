@@ -44,7 +44,7 @@ function helpOf(command: Command): string {
 /** The command lines below `Example:` of a help, without what they do. */
 function examplesIn(help: string): string[] {
   const [, below = ''] = /^Examples?:\n((?: {2}.*\n?)+)/m.exec(help) ?? []
-  return below.split('\n').flatMap(line => (line.startsWith('  ') ? [line.trim().split(/ {2,}/)[0] ?? ''] : []))
+  return below.split('\n').flatMap(line => (/^ {2}\S/.test(line) ? [line.trim().split(/ {2,}/)[0] ?? ''] : []))
 }
 
 /** The words of a command line as a shell reads it, without what it redirects. */
@@ -81,6 +81,7 @@ test('--help names each command, and help of its group says what it does', async
   const program = buildProgram(cliContext(place), () => {})
   const help = await said('--help')
   const groups = (await Promise.all(GROUPS.map(name => said('help', name)))).join('\n')
+  expect(groups.split('\n').filter(line => line.length > 80)).toEqual([])
   for (const { name, description } of program.commands.map(each => ({
     name: each.name(),
     description: each.description(),
@@ -141,7 +142,9 @@ describe('the help of each command has an example that can be typed', () => {
     const build = name === 'codemachine' ? buildProgram : buildFlowProgram
     const open = () => build(cliContext(place, { program: name }), () => {})
     const find = (program: Command) => commandsBelow(program).find(each => each.words.join(' ') === words.join(' '))
-    const examples = examplesIn(helpOf(find(open())?.command as Command))
+    const help = helpOf(find(open())?.command as Command)
+    expect(help.split('\n').filter(line => line.length > 80)).toEqual([])
+    const examples = examplesIn(help)
     expect(examples.length).toBeGreaterThan(0)
     for (const example of examples) {
       const [typed, ...args] = wordsIn(example)

@@ -3,17 +3,9 @@ import { UserError } from '../../../base/errors.ts'
 import { type Does, roundsUnless, withRunFlags, worktreeOption } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
 
-const EXAMPLES = `
-Examples:
-  codemachine change "add rate limiting to the API"   a plan, which you accept or have changed; then it is carried out
-  codemachine change - < request.md                   a longer request, from a file
-  codemachine change --executor ollama "…"            a model on this machine carries out the tasks
-  codemachine change --auto --verify "npm test" "…"   nobody is asked; done only if the tests pass
-  codemachine change --plan-only "…"                  only plan; codemachine resume carries it out
-  codemachine change --follow-up "…"                  go on from the last change here
-  codemachine queue add --template change "…"         the next session, as the settings have it
-
-While it runs: codemachine plan shows the plan, codemachine plan accept takes it, codemachine replan "…" has it changed.
+const WHILE_IT_RUNS = `
+While it runs: codemachine plan shows the plan, codemachine plan accept accepts
+it, codemachine replan "…" changes it.
 `
 
 /** Adds the command that makes one change, from a request to its proof. */
@@ -24,7 +16,7 @@ export function addChange(program: Command, does: Does): void {
     .command('change')
     .argument('[request...]', 'what is to be changed; - reads it from standard input')
     .description('make one change: plan it, have you accept the plan, carry it out task by task, and prove it')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', WHILE_IT_RUNS)
     .on('option:executor', () => said.add('--executor'))
     .on('option:no-local', () => said.add('--no-local'))
   withChangeFlags(withRunFlags(command, roundsUnless(200)))

@@ -11,13 +11,9 @@ function withQueue(command: Command): Command {
   )
 }
 
-const WORKER_EXAMPLES = `
-Examples:
-  codemachine worker --queue postgres://night@db.example/fleet
-  codemachine worker --slots 4 --tags gpu,linux --repos 'git@host:team/*'
-  codemachine worker --once                 what waits now, and then it ends
-
-Ctrl+C gives back what it has, at once; codemachine fleet drain <worker> waits until the rounds are over.
+const HOW_TO_END = `
+Ctrl+C gives the worker's sessions back at once. codemachine fleet drain
+<worker> ends it when their rounds have ended.
 `
 
 /** The commands of a fleet: many machines that take sessions from one queue. */
@@ -38,7 +34,7 @@ export function addFleet(program: Command, does: Does): void {
     .option('--once', 'end once nothing waits')
     .addOption(codexBinOption())
     .option('--json', 'what it says as JSON lines')
-    .addHelpText('after', WORKER_EXAMPLES)
+    .addHelpText('after', HOW_TO_END)
     .action(does(async () => (await import('./worker.ts')).worker))
   addSubmit(program, does)
   const fleet = program.command('fleet').description('the fleet: what waits, what runs where, and how each went')

@@ -4,30 +4,16 @@ import { type Does, eachTyped, withDirectory, withLook, withoutContract, withRun
 import { withSmallHeap } from '../program/parts.ts'
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
-const EXAMPLES = [
-  ['init', 'a first workflow, with its prompts'],
-  [`run ${SAMPLE}`, 'replay what was recorded'],
-  [`run ${SAMPLE} --no-mock`, 'run it for real'],
-  ['run x.workflow.toml --dry-run', 'only the command lines and inputs'],
-  ['run x.workflow.toml --no-mock --var diff=@my.diff', 'with a value from a file'],
-  ['validate', 'every mistake, with line and column'],
-  ['show x.workflow.toml', 'the steps, as they would run'],
-] as const
 const EXIT_CODES = `
 Exit codes:
-  0 done, or replayed    2 wrong usage, or a mistake in a file    3 a limit was reached
-  4 a step failed, or needs a person    6 another codemachine runs here; --wait waits for its end
-  130, 143 interrupted: codemachine resume continues at the step that was cut off
+  0 done, or replayed    2 wrong usage, or a mistake in a file
+  3 a limit was reached    4 a step failed, or needs a person
+  6 another codemachine runs here; --wait waits for its end
+  130, 143 interrupted: codemachine resume continues at that step
 
-What runs is a session of codemachine: codemachine status, stop, resume, report and all its other commands are for it, too.
+A run is a session of codemachine: codemachine status, stop, resume, report and
+all its other commands work for it, too.
 `
-
-/** The end of the help of a program that is typed so. */
-function endOfHelp(typed: string): string {
-  const width = Math.max(...EXAMPLES.map(([words]) => words.length))
-  const lines = EXAMPLES.map(([words, what]) => `  ${typed} ${words.padEnd(width)}  ${what}`)
-  return `\nExamples:\n${lines.join('\n')}\n${EXIT_CODES}`
-}
 
 const WHAT = 'workflows in a TOML file: several agents in a row, each with its prompt, input and output'
 
@@ -35,9 +21,7 @@ const WHAT = 'workflows in a TOML file: several agents in a row, each with its p
 export function addFlow(flow: Command, does: Does): void {
   const { parent } = flow
   const load = () => import('./look.ts')
-  flow
-    .description(parent === null ? `W${WHAT.slice(1)}.` : WHAT)
-    .addHelpText('after', endOfHelp(parent === null ? flow.name() : `${parent.name()} ${flow.name()}`))
+  flow.description(parent === null ? `W${WHAT.slice(1)}.` : WHAT).addHelpText('after', EXIT_CODES)
   withDirectory(flow.command('init'))
     .description('make .codex-flow: a workflow, its prompts, and a sample recording; what is there stays')
     .option('--dir <path>', 'in which .codex-flow is made (the top of the git repository, or here)')

@@ -2,17 +2,11 @@ import type { Command } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import { type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
 
-const EXAMPLES = `
-Examples:
-  codemachine secret set STRIPE_KEY                      typed at a prompt that shows nothing
-  codemachine secret set STRIPE_KEY < key.txt            from a file, or another program
-  codemachine secret set STRIPE_KEY --check 'curl -fsS -u "$STRIPE_KEY:" https://api.stripe.com/v1/balance'
-  codemachine secret list -C projects/shop-20261124-101500
-  codemachine secret export STRIPE_KEY --to .env         for the finished project, where git ignores it
-
-A value is never an argument: whoever lists the processes of this machine would see it, and your shell would remember it.
-It lies in codemachine's records, outside of the project; only commands that name it get it, as a variable, and what they
-print is searched for it before a model, a log or a person sees it. docs/guides/small-team.md says what that does not protect from.
+const HOW_IT_IS_KEPT = `
+A value is never an argument: the process list and the history of your shell
+would show it. codemachine keeps it outside of the project. Only a command that
+names it gets it, as a variable. codemachine removes the value from the output
+of that command. docs/guides/secrets.md says what this does not protect from.
 `
 
 /** Adds the commands of a project's secrets. */
@@ -21,7 +15,7 @@ export function addSecret(program: Command, does: Does): void {
   const secret = program
     .command('secret')
     .description('the secrets of a project: commands can use them, and no model sees them')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', HOW_IT_IS_KEPT)
     .allowExcessArguments()
     .allowUnknownOption()
     .action(() => {

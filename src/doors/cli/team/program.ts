@@ -5,25 +5,15 @@ import { type Does, roundsUnless, withDirectory, withLook, withoutContract, with
 import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
 import type { TeamFlags } from './run.ts'
 
-const EXAMPLES = `
-Examples:
-  codemachine team "a FastAPI service that says hello, with a start script"   a new project in projects/
-  codemachine team --network --yes "…"             commands reach the network; the plan is taken as it comes
-  codemachine team --project api "add a /health route"   in a directory that is there
-  codemachine team --stepwise "…"                  for models that cannot call tools: one command an answer
-  codemachine team - < goal.md                     a longer goal, from a file
-  codemachine team -- plan a garden                a goal that begins like one of the commands below
-  codemachine team plan "…" > plan.json            the planner alone, its JSON on stdout
-  codemachine team work "write start.sh" --project api    the worker alone: one step
-  codemachine team review --project api            the reviewer alone, its JSON on stdout
-  codemachine team list                            the projects here, how each came out, how to test it
-
-When a step needs a key: codemachine secret set <KEY> -C <project>; no model ever sees the value.
+const END_OF_HELP = `
+If a step needs a key: codemachine secret set <KEY> -C <project>. No model ever
+sees the value.
 
 Exit codes:
-  0 done    2 wrong usage    3 a limit was reached    5 stalled
-  4 a step failed, a secret is missing, or it needs a person in another way    6 another codemachine runs there
-  130, 143 interrupted: codemachine resume -C <project> goes on from there
+  0 done    2 wrong usage    3 a limit was reached    5 stalled: no progress
+  4 a step failed, a secret is missing, or it needs a person
+  6 another codemachine runs there
+  130, 143 interrupted: codemachine resume -C <project> continues
 `
 
 /** Adds the commands of a planner, a worker and a reviewer who make a project. */
@@ -37,7 +27,7 @@ export function addTeam(program: Command, does: Does): void {
       '-y, --yes',
       'take the plan as it comes, and let commands have secrets and the network together; a secret is still asked for',
     )
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', END_OF_HELP)
   keepDashes(team)
   const goal = does(async context => (await load(context)).team)
   team.action(async (words: string[], flags: TeamFlags, command) => {
