@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Action, findSessionPaths, markDone, patch, play, projectSources } from '../src/demo/actions.ts'
-import { agentsScript } from '../src/demo/build.ts'
+import { agentsScript } from '../src/demo/agents-script.ts'
 import {
   functionCall,
   type ModelRequest,

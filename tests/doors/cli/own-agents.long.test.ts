@@ -2,7 +2,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { say } from '../../../src/demo/actions.ts'
-import { agentsScript } from '../../../src/demo/build.ts'
+import { agentsScript } from '../../../src/demo/agents-script.ts'
 import { type ModelRequest, reply, shell } from '../../../src/demo/model/reply.ts'
 import {
   always,
