@@ -656,10 +656,11 @@ export function proofOf(contract: ContractState | null, verified: boolean): Proo
 
 /** Why a claim was refused by the contract, for the next round. Of a sentence that is held out it says no more than that. Pure. */
 export function wordsForFailedSentences(contract: ContractState, failed: readonly string[]): string {
-  const lines = sentencesOf(contract)
-    .filter(({ id }) => failed.includes(id))
-    .map(sentence => `- ${wordsForFailed(sentence, contract.runs)}`)
-  return `not all that was asked for holds:\n${lines.join('\n')}`
+  const sentences = sentencesOf(contract).filter(({ id }) => failed.includes(id))
+  const lines = sentences.map(sentence => `- ${wordsForFailed(sentence, contract.runs)}`)
+  // A person reads the first line alone.
+  const which = sentences.map(({ id, quote }) => `${id} "${truncate(collapsed(quote), 100)}"`).join(', ')
+  return `not all that was asked for holds: ${which}\n${lines.join('\n')}`
 }
 
 /** What a round is told of a sentence that does not hold. */
