@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Recorded } from '../src/core/events/events.ts'
 import { message, reply, roundsScript, type Script, shell } from '../src/demo/model/reply.ts'
-import { createDemoRepository, demoGoal, demoScript } from '../src/demo/project.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
 import { claimDone } from '../tests/support/rounds.ts'
 import { startScriptedModel } from '../tests/support/scripted-model.ts'
@@ -205,60 +204,7 @@ test('the others', t => {
   },
 ]
 
-const PROBE = `import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { openSync, readFileSync, writeFileSync } from 'node:fs'
-const { bin } = JSON.parse(readFileSync('package.json', 'utf8'))
-const check = text => {
-  writeFileSync('probe.md', text)
-  // Node cannot read from a pipe of spawnSync in the sandbox.
-  const stdio = ['ignore', openSync('found.txt', 'w'), 'inherit']
-  const { status } = spawnSync(process.execPath, [bin.linkcheck ?? bin, 'probe.md'], { stdio })
-  return { status, stdout: readFileSync('found.txt', 'utf8') }
-}
-`
-const probe = (text: string) => [{ run: 'node {files}/probe.mjs', seconds: 30, files: { 'probe.mjs': PROBE + text } }]
-
-/** What an author writes of the demo's goal, and wrong versions of what its scripted model builds. */
-const DEMO: Contract['careful'] = [
-  {
-    quote:
-      'Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.',
-    kind: 'must',
-    checks: probe(`const { stdout } = check('# One\\n\\n[a](no.md) [b](probe.md)\\n[c](#one) [d](#two)\\n')
-assert.match(stdout, /no\\.md/)
-assert.match(stdout, /two/)
-assert.doesNotMatch(stdout, /#one/)
-`),
-    versions: version('Headings are forgotten.', 'src/check.js', "if (!anchor || !aim.endsWith('.md'))", 'if (aim)'),
-  },
-  {
-    quote: 'It prints the file and line of each, and its exit code tells whether there are any.',
-    kind: 'must',
-    checks: probe(`const { stdout, status } = check('One\\n\\n[a](no.md)\\n')
-assert.match(stdout, /probe\\.md\\D+3\\b/)
-assert.equal(status, 1)
-assert.equal(check('[a](probe.md)').status, 0)
-`),
-    versions: version('Lines begin with 0.', 'src/links.js', '{ line, target', '{ line: line - 1, target'),
-  },
-  {
-    quote: 'Plain JavaScript, no dependencies,',
-    kind: 'must-not',
-    checks: [
-      { run: '! grep -qi dependencies package.json && test -z "$(find . -name "*.ts")"', seconds: 5, files: {} },
-    ],
-    versions: version('It has one.', 'package.json', '"type"', '"dependencies": { "marked": "1" },\n  "type"'),
-  },
-  {
-    quote: 'with tests for node --test and a short README.',
-    kind: 'must',
-    checks: [{ run: 'test -s README.md && node --test', seconds: 60, files: {} }],
-    versions: [{ summary: 'The README is empty.', edits: [{ path: 'README.md', find: null, text: '' }] }],
-  },
-]
-
-/** What a contract costs: who is asked how much, and how long it takes, in the demo and in sessions of two rounds on packages of the registry. */
+/** What a contract costs: who is asked how much, and how long it takes in sessions of two rounds on packages of the registry. */
 export async function prove(): Promise<Figure[]> {
   const folder = await mkdtemp(join(tmpdir(), 'prove-'))
   try {
@@ -266,16 +212,8 @@ export async function prove(): Promise<Figure[]> {
     await runCommand('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund', '--no-save', ...packages], 0)
     const codex = await findNativeCodex()
     const figures: Figure[] = []
-    const sessions: Session[] = [
-      {
-        name: 'demo',
-        goal: demoGoal,
-        gate: 'node --test',
-        lay: ({ directory, env }) => createDemoRepository(directory, env),
-        sentences: DEMO,
-        rounds: demoScript('instant'),
-      },
-      ...PROJECTS.map(({ name, goal, work, sentences }) => ({
+    const sessions = PROJECTS.map(
+      ({ name, goal, work, sentences }): Session => ({
         name,
         goal,
         gate: TESTS,
@@ -285,8 +223,8 @@ export async function prove(): Promise<Figure[]> {
           [...work.map(line => reply(shell(line))), reply(message('The option is there.'))],
           [reply(shell(claimDone)), reply(message('Done.'))],
         ]),
-      })),
-    ]
+      }),
+    )
     for (const session of sessions) {
       const without = await playSession(session, codex, [])
       figures.push(...figuresOf(session, without, await playSession(session, codex, ['--prove'])))

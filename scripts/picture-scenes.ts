@@ -137,7 +137,7 @@ export const night: OpenScene = held =>
         () => held('asked'),
         acts({ say: 'Then I go on with files and headings.' }, { shell: 'git status --short' }),
       ),
-      ...ofDemo(1, 4, 8),
+      ...ofDemo(1, 4, 7),
       after(() => held('work'), says('Next is T3.')),
     ],
     [replans, says('T5 is new, and comes before the README. T3 says now what it is about.')],
@@ -186,7 +186,7 @@ export const night: OpenScene = held =>
 export const twoNights: OpenScene = () => {
   const claims = acts({ shell: "sed -i 's/^finite_incantatem: false/finite_incantatem: true/' {main}" })
   return openProject([
-    [...ofDemo(0, 0, 2), ...ofDemo(0, 4, 4), marks('T1', 'T2', 'T3', 'T4'), claims, says('That was all.')],
+    [...ofDemo(0, 0, 2), ...ofDemo(1, 1, 1), marks('T1', 'T2', 'T3', 'T4'), claims, says('That was all.')],
     [claims, says('I looked again, and changed nothing.')],
     [acts({ shell: 'echo "Colours" >> IDEA.md' }), says('Half of it is there.')],
   ])

@@ -4,10 +4,18 @@ import { type ModelRequest, type Script, type ScriptStep, turnsScript } from './
 /** The steps of an agent in its nth conversation, counted from 0 among its own. */
 export type AgentPart = (nth: number, request: ModelRequest) => readonly ScriptStep[]
 
-/** The rounds of a build's main agents. */
-type MainPart = 'agents-builder' | 'master-mind' | 'project-summarizer' | 'last-look' | 'replan'
+/** Those who are told apart by their prompt: rounds of a goal and of a build's main agents, author and control of a contract. */
+type MainPart =
+  | 'goal'
+  | 'contract'
+  | 'control'
+  | 'agents-builder'
+  | 'master-mind'
+  | 'project-summarizer'
+  | 'last-look'
+  | 'replan'
 
-/** The parts of a build: of main agents by the purpose of the round, of agents that are given tasks by name. */
+/** The parts of a script: by prompt, and of agents that are given tasks by name. */
 type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<MainPart, AgentPart>>>
 
 /**
@@ -30,6 +38,9 @@ export function agentsScript(parts: AgentParts): Script {
 
 /** The prompt file with which the instructions of each main part begin. */
 const PROMPTS: Readonly<Record<MainPart, string>> = {
+  goal: 'goal',
+  contract: 'contract',
+  control: 'control',
   'agents-builder': 'agents/agents-builder',
   'master-mind': 'agents/master-mind',
   'project-summarizer': 'agents/project-summarizer',
@@ -38,7 +49,7 @@ const PROMPTS: Readonly<Record<MainPart, string>> = {
 }
 
 /**
- * Finds the agent by its instructions: a main agent by its prompt, others by the first memory file named; else `null`.
+ * Finds the agent by its instructions: one of the main parts by its prompt, others by the first memory file named; else `null`.
  */
 function findAgentName(instructions: string, names: readonly string[]): string | null {
   const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))

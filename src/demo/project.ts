@@ -2,30 +2,85 @@ import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Action, findSessionPaths, play, projectSources } from './actions.ts'
-import { reply, roundsScript, type Script, type ScriptStep } from './model/reply.ts'
+import { type Action, conclude, findSessionPaths, play, projectSources, say, shell } from './actions.ts'
+import { agentsScript } from './agents-script.ts'
+import { type ModelRequest, reply, type Script, type ScriptStep } from './model/reply.ts'
 
 const sources = projectSources('linkcheck')
 
-/** The goal of the demo's session. */
-export const demoGoal = `Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.
-It prints the file and line of each, and its exit code tells whether there are any. Plain JavaScript, no dependencies,
-with tests for node --test and a short README.`
+/** The goal of the demo's session; `contract.json` quotes each of its sentences. */
+export const demoGoal = `Build bin/linkcheck.js, a command that finds links in Markdown that lead to missing files or headings.
+It prints the file and line of each, and its exit code tells whether there are any.
+A name may be percent-encoded: my%20notes.md is the file "my notes.md".
+It is plain JavaScript without dependencies.
+It has tests for node --test and a short README.
+Keep IDEA.md as it is.`
 
 /** A round, with the items of each reply. */
 interface Round {
   steps: readonly (readonly Action[])[]
 }
 
+/** A sentence of the goal, with what its author and the writer of wrong versions answer. */
+interface ContractSentence {
+  quote: string
+  kind: string
+  check: ContractCheck
+  version: { summary: string; edits: readonly object[] }
+  /** The check that is added once the wrong version was not caught. */
+  second?: ContractCheck
+}
+
+/** `files`: sources of the project, by their paths in the folder of the check. */
+interface ContractCheck {
+  run: string
+  files: Readonly<Record<string, string>>
+}
+
 /**
- * The script of the demo in five rounds: plan, core, rest, a review whose done claim is refused, and a second look
- * whose claim is accepted. The developer instructions of each conversation have to name the session's `MAIN.md`.
- * `watchable` sends text at reading speed.
+ * The script of the demo: a contract, then six rounds. The third claims and has changed files, the fourth claims and misses a
+ * sentence, the sixth claims and is proved. `watchable` sends text at reading speed.
  */
 export function demoScript(pace: 'instant' | 'watchable'): Script {
-  const deltaMs = pace === 'watchable' ? 40 : 0
+  const deltaMs = pace === 'watchable' ? 30 : 0
   const rounds = sources.json<readonly Round[]>('rounds.json')
-  return roundsScript(rounds.map(({ steps }) => steps.map(step => scriptStep(step, deltaMs))))
+  const sentences = sources.json<readonly ContractSentence[]>('contract.json')
+  return agentsScript({
+    goal: nth => rounds[nth]?.steps.map(step => scriptStep(step, deltaMs)) ?? [],
+    contract: (_, request) => {
+      if (!JSON.stringify(request.body.text).includes('"sentences"')) {
+        const { second } = sentenceAskedAbout(sentences, request)
+        return [reply(conclude(JSON.stringify({ checks: second === undefined ? [] : [checkAsAsked(second)] })))]
+      }
+      const asked = sentences.map(({ quote, kind, check }) => ({
+        quote,
+        kind,
+        reason: null,
+        checks: [checkAsAsked(check)],
+      }))
+      return [
+        { ...reply(say('Six sentences. Each gets a check.'), shell('ls; cat IDEA.md')), deltaMs },
+        reply(conclude(JSON.stringify({ sentences: asked }))),
+      ]
+    },
+    control: (_, request) => [
+      reply(conclude(JSON.stringify({ versions: [sentenceAskedAbout(sentences, request).version] }))),
+    ],
+    // A script can change no plan.
+    replan: () => [],
+  })
+}
+
+/** The sentence that a turn is about: its input has the goal, and that sentence once more. */
+function sentenceAskedAbout(sentences: readonly ContractSentence[], { userTexts }: ModelRequest): ContractSentence {
+  const found = sentences.find(({ quote }) => userTexts.join('\n').split(quote).length > 2)
+  if (found === undefined) throw new Error('the input of the turn is about no sentence of contract.json')
+  return found
+}
+
+function checkAsAsked({ run, files }: ContractCheck) {
+  const texts = Object.entries(files).map(([path, from]) => ({ path, text: sources.text(from) }))
+  return { run, seconds: 30, needs: null, files: texts }
 }
 
 function scriptStep(step: readonly Action[], deltaMs: number): ScriptStep {

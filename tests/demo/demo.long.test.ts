@@ -45,25 +45,43 @@ test('the demo of a build shows a team that builds a small program to its end, w
   await replaysAsItWas(place, events)
 })
 
-test('the demo of a goal builds a program that works in five rounds, and claims of rounds that changed files are refused', async () => {
+test('the demo of a goal shows a contract: a claim that misses a sentence, a weak check that is mended, and all proved', async () => {
   await using place = await makePlace('')
   const env = { TMPDIR: place.root }
   const { exitCode, events, stderr } = await codemachine(place, ['demo', '--fast', '--json'], { env })
   expect(exitCode).toBe(0)
-  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true }, rounds: 5 })
-  expect(eventsOf(events, 'done-refused').map(({ round }) => round)).toEqual([3, 4])
+  expect(stderr).toMatch(/^This builds linkcheck, /)
+  expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', proof: 'proved' }, rounds: 6 })
+  expect(eventsOf(events, 'done-refused')).toMatchObject([
+    { round: 3, reason: 'tree-changed' },
+    {
+      round: 4,
+      reason: 'contract-failed',
+      detail: expect.stringMatching(/^not all .*: S3 "A name may be percent-enc/),
+    },
+  ])
+  expect(eventsOf(events, 'contract-frozen').map(({ version, by }) => [version, by])).toEqual([
+    [1, 'default'],
+    [2, 'controls'],
+  ])
+  const tried = eventsOf(events, 'control-tried').map(({ sentence, result }) => `${sentence} ${result}`)
+  expect(tried).toEqual(['S1 not-caught', ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6'].map(id => `${id} caught`)])
   // The only commands that fail are the tests that show a defect before it is mended.
   const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
   const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
-  expect(failed.map(({ round }) => round)).toEqual([2, 2, 4])
+  expect(failed.map(({ round }) => round)).toEqual([2, 2, 5])
   const [cwd = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
   const run = async (file: string, ...args: string[]) =>
     (await execa(file, args, { cwd: join(place.root, cwd), env: place.env })).stdout
   expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
   expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
-  expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(5)
+  expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(4)
   const [, look = ''] = /^Its session: (.+)$/m.exec(stderr) ?? []
-  expect(await run('sh', '-c', look)).toMatch(/round 5[\s\S]*done/)
+  expect(await run('sh', '-c', look)).toMatch(/round 6[\s\S]*done/)
+  expect(await run('sh', '-c', look.replace(' logs ', ' contract '))).toContain('6 of 6 sentences proved')
+  const [, verify = ''] = /^Prove it again: (.+)$/m.exec(stderr) ?? []
+  expect(await run('sh', '-c', verify)).toMatch(/^still true[\s\S]*S1, check 2: passes \(/)
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */

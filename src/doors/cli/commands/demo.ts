@@ -49,13 +49,16 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
     CODEMACHINE_PROVIDER: MODEL,
     CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
     CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
+    CODEMACHINE_DECIDE_AFTER: fast ? '1s' : '4s',
   }
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
-  say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
+  say(
+    `This builds ${shown.builds}\nA scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`,
+  )
   const exitCode = await shown.play(
     { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true },
-    { ...runFlags, ...PROOF },
+    { ...runFlags, keepAwake: false, verify: ['node --test'] },
   )
   say(
     exitCode === 0
@@ -69,6 +72,8 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
 const MODEL = 'scripted'
 
 interface Showing {
+  /** What it builds, and how; goes on after "This builds". */
+  builds: string
   /** Name of its folder. */
   project: string
   create(directory: string, env: NodeJS.ProcessEnv): Promise<void>
@@ -80,13 +85,15 @@ interface Showing {
 
 const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
   goal: {
+    builds: 'linkcheck, a command that finds broken links in Markdown, and proves each sentence of its goal.',
     project: 'linkcheck',
     create: createDemoRepository,
     script: demoScript,
-    play: (context, flags) => run(context, demoGoal, flags, false),
+    play: (context, flags) => run(context, demoGoal, { ...flags, prove: true }, false),
     look: 'git log --oneline && node --test',
   },
   build: {
+    builds: 'reading-list, a command that makes a page of a list of books, by a team of agents.',
     project: 'reading-list',
     create: createBuildRepository,
     script: pace => buildScript(pace, { impossibleTask: false }),
@@ -94,9 +101,6 @@ const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
     look: 'node --test && node bin/reading-list.js books.json index.html',
   },
 }
-
-/** What a person would have checked: the project's own tests. */
-const PROOF: Pick<RunFlags, 'verify' | 'keepAwake'> = { verify: ['node --test'], keepAwake: false }
 
 /** The person's settings and keys have no part in the demo. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -118,7 +122,9 @@ Now yours, in your project: ${typedAs(context)} "${FIRST_GOAL}"`
 
 /** How to look at the session, whose records lie in a home of their own. */
 function ofSession(context: CliContext, { directory, records }: Pick<Shown, 'directory' | 'records'>): string {
-  return `Its session: CODEMACHINE_HOME=${shellWord(records)} ${typedAs(context)} logs -C ${shellWord(directory)}`
+  const line = (command: string) =>
+    `CODEMACHINE_HOME=${shellWord(records)} ${typedAs(context)} ${command} -C ${shellWord(directory)}`
+  return `Its session: ${line('logs')}\nProve it again: ${line('verify')}`
 }
 
 interface Shown {

@@ -214,7 +214,8 @@ export class ScreenHome implements AsyncDisposable {
     const { view, output } = person.screen
     return {
       canAsk: true,
-      hasScreen: true,
+      // Who watches a demo need not decide anything: its defaults are taken.
+      hasScreen: this.#context.isDemo !== true,
       view: {
         event: (event, state) => {
           if (this.#log !== null) return this.#log.view.event(event, state)
