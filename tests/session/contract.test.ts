@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
-import type { ProveTerms } from '../../src/core/rules/contract.ts'
+import { type ProveTerms, sentencesOf } from '../../src/core/rules/contract.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
@@ -43,6 +43,7 @@ interface Answers {
   second?: (input: string) => unknown
 }
 
+const EDIT = 'contract.toml'
 const VERSIONS = { versions: [{ summary: 'Wrong.', edits: [{ path: 'a', find: null, text: 'wrong' }] }] }
 
 /** A session whose rounds make `a` in the second one, and claim in the third. What is in its work directory outlives a kill. */
@@ -50,7 +51,8 @@ class Night {
   tree = 'start'
   rounds = 0
   asked = 0
-  readonly trees: string[] = []
+  /** What lay there after each event; `edit`: what waits of the person's. */
+  readonly moments: { tree: string; rounds: number; edit: string | null }[] = []
   readonly #answers: Answers
 
   constructor(answers: Answers = {}) {
@@ -83,7 +85,8 @@ class Night {
   readonly check: NonNullable<PlayOptions['check']> = (name, tree) =>
     name === 'S1-1' && tree === 'start' ? { status: 'failed', exitCode: 1, output: 'a is missing' } : {}
 
-  play1(terms: Partial<ProveTerms> = {}, options: Partial<PlayOptions> = {}): Promise<Ran> {
+  play1(terms: Partial<ProveTerms> = {}, { onEvent, ...options }: Partial<PlayOptions> = {}): Promise<Ran> {
+    const edit = join(options.folder ?? folder, EDIT)
     return playSession([this.play], {
       folder,
       limits: { rounds: 20 },
@@ -92,8 +95,12 @@ class Night {
       memory: () => (this.rounds >= 3 ? CLAIMED : UNCLAIMED),
       check: this.check,
       canAsk: false,
-      onEvent: () => void this.trees.push(`${this.tree} ${this.rounds}`),
       ...options,
+      onEvent: (event, playing) => {
+        onEvent?.(event, playing)
+        const text = existsSync(edit) ? readFileSync(edit, 'utf8') : null
+        this.moments[playing.events.length - 1] = { tree: this.tree, rounds: this.rounds, edit: text }
+      },
     })
   }
 }
@@ -102,6 +109,8 @@ const shown = (events: readonly Recorded[]) =>
   events.flatMap(event => {
     if (event.type === 'check-ended') return [`${event.when} ${event.sentence}-${event.check} ${event.status}`]
     if (event.type === 'contract-turn-started') return [`${event.role} ${event.sentence ?? 'all'}`]
+    if (event.type === 'contract-drafted' && event.by === 'person') return ['drafted person']
+    if (event.type === 'decision-made' && event.id === 'contract-behind') return [`behind ${event.choice}`]
     if (event.type === 'control-tried') return [`control ${event.sentence} ${event.result}`]
     return ['contract-frozen', 'contract-left', 'contract-dropped', 'done-refused', 'done-accepted'].includes(
       event.type,
@@ -133,32 +142,82 @@ test('what was asked for is written down before the work, red first, and proved 
   )
 })
 
+/** What counts at the end, and whether it is known to be behind. */
+function endOf(events: readonly Recorded[]) {
+  const { contract } = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
+  return [
+    contract?.frozen?.sentences.map(({ checks }) => checks.map(({ run }) => run)),
+    contract?.behind?.isKept ?? null,
+  ]
+}
+
+/** A person who changes the plan in round 1, and decides so about the contract; null: nobody is there to decide. */
+const replanning = (choice: string | null) => (): Partial<PlayOptions> => {
+  let isAsked = false
+  return {
+    canAsk: choice !== null,
+    onEvent: (event, { runner }) => {
+      if (event.type === 'round-started' && event.round === 1 && !isAsked) {
+        isAsked = true
+        runner.tell({ type: 'replan-asked', text: 'Make d, too.', goesOn: true })
+      }
+      if (event.type === 'decision-asked')
+        queueMicrotask(() => runner.decide(event.id === 'contract-behind' ? (choice ?? '') : 'accept', null))
+    },
+  }
+}
+
+const EDITED = '[[sentences]]\nquote = "Make a."\nkind = "must"\n[[sentences.checks]]\nrun = "mine"\nseconds = 9\n'
+
+/** A person who edits the contract once a round has ended. */
+const editing = (texts: Readonly<Record<number, string>>) => (): Partial<PlayOptions> => {
+  const own = mkdtempSync(join(folder, 'edit-'))
+  return {
+    folder: own,
+    onEvent: event => {
+      const text = event.type === 'round-ended' ? texts[event.round] : undefined
+      if (text !== undefined) writeFileSync(join(own, EDIT), text)
+    },
+  }
+}
+
 promise('D78', 'Killed at any event of its contract, a session goes on to the same end')
 test.each([
-  ['a contract', {}, []],
+  ['a contract', () => ({}), []],
   [
     'a wrong version that no check notices',
-    { control: (_: string, checks: number) => (checks > 1 ? {} : ({ result: 'not-caught', check: null } as const)) },
+    () => ({
+      control: (_: string, checks: number) => (checks > 1 ? {} : ({ result: 'not-caught', check: null } as const)),
+    }),
     ['author S1', 'second S1-2 passed', 'contract-frozen'],
   ],
-])('killed after any event of it, a session with %s comes to the same end', async (_, options, has) => {
-  const whole = new Night()
-  const { events } = await whole.play1({}, options)
-  expect(shown(events)).toEqual(expect.arrayContaining(has))
-  for (const at of events.keys()) {
-    if (events[at]?.type === 'session-ended') continue
-    const night = new Night()
-    const [tree = 'start', rounds = '0'] = (whole.trees[at] ?? '').split(' ')
-    night.tree = tree
-    night.rounds = Number(rounds)
-    const { outcome } = await night.play1({}, { ...options, journal: events.slice(0, at + 1) })
-    expect([at, events[at]?.type, outcome]).toEqual([
-      at,
-      events[at]?.type,
-      { kind: 'done', verified: true, proof: 'proved' },
-    ])
-  }
-})
+  ['a plan that is changed, and a contract that is kept', replanning(null), ['behind accept']],
+  ['one that is written again for that', replanning('renew'), ['behind renew']],
+  ['one that the person edits', editing({ 2: EDITED }), ['drafted person']],
+])(
+  'killed after any event of it, a session with %s comes to the same end',
+  async (_, optionsOf: () => Partial<PlayOptions>, has) => {
+    const whole = new Night()
+    const { events } = await whole.play1({}, optionsOf())
+    expect(shown(events)).toEqual(expect.arrayContaining(has))
+    const end = endOf(events)
+    for (const at of events.keys()) {
+      if (events[at]?.type === 'session-ended') continue
+      const night = new Night()
+      const { tree = 'start', rounds = 0, edit = null } = whole.moments[at] ?? {}
+      Object.assign(night, { tree, rounds })
+      const options = optionsOf()
+      if (edit !== null) writeFileSync(join(options.folder ?? folder, EDIT), edit)
+      const ran = await night.play1({}, { ...options, journal: events.slice(0, at + 1) })
+      expect([at, events[at]?.type, ran.outcome, endOf([...events.slice(0, at + 1), ...ran.events])]).toEqual([
+        at,
+        events[at]?.type,
+        { kind: 'done', verified: true, proof: 'proved' },
+        end,
+      ])
+    }
+  },
+)
 
 describe('an author', () => {
   test('that answers rubbish three times is given up, and the session goes on; one that has to be proved needs a person', async () => {
@@ -201,12 +260,36 @@ describe('an author', () => {
     expect(shown(events).filter(each => each.includes('control'))).toEqual(['control S2', 'control S2 caught'])
   })
 
+  const BROKEN = { status: 'failed', exitCode: 127, cannotRun: true, output: 'pytest: not found' } as const
+
   test('whose check never can run does not stand in the way of done, and nothing of it counts as proved', async () => {
     const night = new Night()
-    const broken = { status: 'failed', exitCode: 127, cannotRun: true } as const
-    const { outcome } = await night.play1({}, { check: name => (name === 'S1-1' ? broken : {}) })
+    const { outcome } = await night.play1({}, { check: name => (name === 'S1-1' ? BROKEN : {}) })
     expect(outcome).toEqual({ kind: 'done', verified: false, proof: 'none' })
   })
+
+  test.each([
+    ['fail for a reason of their own', BROKEN],
+    [
+      'find nothing that runs them',
+      { status: 'not-started', exitCode: null, cannotRun: true, problem: 'No shell.' } as const,
+    ],
+  ])(
+    'whose checks all %s is told so twice: its sentences are unusable, and what has to be proved needs a person',
+    async (_, came) => {
+      const inputs: string[] = []
+      const night = new Night({ contract: input => void inputs.push(input) })
+      const { outcome, events } = await night.play1({}, { check: () => came })
+      expect(inputs).toHaveLength(3)
+      expect(inputs[1]).toMatch(/- S1: check 1 cannot itself run[^-]*- S2: check 1 cannot itself run/)
+      expect(outcome).toEqual({ kind: 'done', verified: false, proof: 'none' })
+      expect(ofType(events, 'controls-written')).toEqual([])
+      const { contract } = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
+      expect(sentencesOf(contract).map(({ state }) => state)).toEqual(['unusable', 'unusable', 'not-checkable'])
+      const { outcome: required } = await new Night().play1({ required: true }, { check: () => came })
+      expect(required).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('0 of 2') })
+    },
+  )
 })
 
 describe('a claim', () => {
@@ -424,19 +507,8 @@ describe('the person', () => {
   promise('D84', 'From the first round on, only you change the contract')
   test('edits it while the session works: it counts from the next step on, and a mistake in it is said with its line', async () => {
     const night = new Night()
-    const own = mkdtempSync(join(folder, 'edit-'))
-    const edited = '[[sentences]]\nquote = "Make a."\nkind = "must"\n[[sentences.checks]]\nrun = "mine"\nseconds = 9\n'
-    const writeAfter: Record<number, string> = { 1: '[[sentences]]\nquote = "Make z."\nkind = "keep"\n', 2: edited }
-    const { outcome, events } = await night.play1(
-      {},
-      {
-        folder: own,
-        onEvent: event => {
-          const text = event.type === 'round-ended' ? writeAfter[event.round] : undefined
-          if (text !== undefined) writeFileSync(join(own, 'contract.toml'), text)
-        },
-      },
-    )
+    const mistaken = '[[sentences]]\nquote = "Make z."\nkind = "keep"\n'
+    const { outcome, events } = await night.play1({}, editing({ 1: mistaken, 2: EDITED })())
     expect(outcome).toMatchObject({ proof: 'proved' })
     expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
       expect.stringMatching(/contract\.toml:1: S1: the quote does not stand so in the goal: "Make z\."\.$/),
@@ -458,18 +530,7 @@ describe('the person', () => {
         return asked === 1 ? CONTRACT : renewed
       },
     })
-    const { outcome, events } = await night.play1(
-      {},
-      {
-        canAsk: choice !== null,
-        onEvent: (event, { runner }) => {
-          if (event.type === 'round-started' && event.round === 1)
-            runner.tell({ type: 'replan-asked', text: 'Make d, too.', goesOn: true })
-          if (event.type === 'decision-asked')
-            queueMicrotask(() => runner.decide(event.id === 'contract-behind' ? (choice ?? '') : 'accept', null))
-        },
-      },
-    )
+    const { outcome, events } = await night.play1({}, replanning(choice)())
     expect(outcome).toMatchObject({ proof: 'proved' })
     const frozen = ofType(events, 'contract-frozen').map(({ version }) => version)
     const decided = ofType(events, 'decision-made').filter(({ id }) => id === 'contract-behind')
@@ -488,18 +549,7 @@ describe('the person', () => {
 
   test('asks for a new version of which nothing comes: the one that counts goes on', async () => {
     const night = new Night({ contract: (_, asked) => (asked === 1 ? CONTRACT : 'no idea') })
-    const { outcome, events } = await night.play1(
-      {},
-      {
-        onEvent: (event, { runner }) => {
-          if (event.type === 'round-started' && event.round === 1)
-            runner.tell({ type: 'replan-asked', text: 'Make d, too.', goesOn: true })
-          if (event.type === 'decision-asked')
-            queueMicrotask(() => runner.decide(event.id === 'contract-behind' ? 'renew' : 'accept', null))
-        },
-        canAsk: true,
-      },
-    )
+    const { outcome, events } = await night.play1({}, replanning('renew')())
     expect(outcome).toMatchObject({ proof: 'proved' })
     expect(ofType(events, 'contract-dropped')).toMatchObject([{ version: 2 }])
   })
