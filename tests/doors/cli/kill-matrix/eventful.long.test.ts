@@ -1,8 +1,9 @@
-import { beforeAll, describe, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { describePoint } from '../../../support/kill-points.ts'
 import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { IMPATIENT } from '../../../support/real-scene.ts'
+import { eventsOf } from '../../../support/scene.ts'
 import { eventfulChains } from './points.ts'
 import { type SurviveOptions, survive, undisturbedTree } from './survive.ts'
 import {
@@ -15,6 +16,7 @@ import {
   lingering,
   meddling,
   PROTECTING,
+  proving,
   reviewed,
   unsettling,
 } from './turnouts.ts'
@@ -25,6 +27,8 @@ let tree = ''
 beforeAll(async () => {
   tree = await undisturbedTree()
 })
+
+const PROVED = ['--no-keep-awake', '--prove']
 
 const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   busy: () => ({ turnout: busyOnce() }),
@@ -52,6 +56,8 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   asking: () => ({ turnout: asking }),
   gated: () => ({ args: ['--no-keep-awake', '--verify', 'test -e parts/2.txt'] }),
   reviewed: () => ({ turnout: reviewed, scene: { person: PROTECTING } }),
+  contracted: () => ({ turnout: proving, args: PROVED }),
+  proved: () => ({ turnout: proving, args: PROVED }),
 }
 
 const chains = Object.entries(eventfulChains).map(
@@ -61,6 +67,9 @@ const chains = Object.entries(eventfulChains).map(
 promise('R2', 'So does one in which much happens: waits, reviews, gates, a person who breaks in')
 describe.concurrent('a session in which much happens comes to the same end when SIGKILL ends', () => {
   test.each(sliceOf(chains))('(%s) %s', async (name, _, points) => {
-    await survive(points, tree, sessions[name as keyof typeof sessions]())
+    const options = sessions[name as keyof typeof sessions]()
+    const { events } = await survive(points, tree, options)
+    const proof = options.args === PROVED ? { proof: 'proved' } : {}
+    expect(eventsOf(events, 'session-ended').at(-1)?.outcome).toMatchObject(proof)
   })
 })

@@ -122,6 +122,27 @@ export const eventfulChains = {
     torn('review-ended'),
     after('review-ended', 1),
   ],
+  contracted: [
+    after('contract-turn-started'),
+    torn('contract-turn-ended', 1, 'both'),
+    before('contract-drafted'),
+    after('contract-drafted'),
+    after('check-started'),
+    torn('check-ended'),
+    before('contract-frozen'),
+    after('contract-frozen'),
+  ],
+  proved: [
+    // The third is the first that runs after a round.
+    after('check-started', 3),
+    torn('check-ended'),
+    after('contract-turn-started'),
+    torn('contract-turn-ended'),
+    before('controls-written'),
+    after('controls-written'),
+    torn('control-tried'),
+    after('control-tried'),
+  ],
 } satisfies Record<string, Chain>
 
 /** codex dies, and codemachine goes on by itself. */
@@ -140,7 +161,8 @@ export const codexChains: readonly Chain[] = [
 
 /**
  * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a
- * team to build or to decide something, the template to take steps, or a contract (tests/session/contract.test.ts).
+ * team to build or to decide something, or the template to take steps. A contract is written and proved, but never dropped or
+ * left (tests/session/contract.test.ts).
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
@@ -171,16 +193,8 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'agent-ended',
   'task-judged',
   'tasks-judged',
-  'contract-turn-started',
-  'contract-turn-ended',
-  'contract-drafted',
   'contract-dropped',
-  'contract-frozen',
   'contract-left',
-  'check-started',
-  'check-ended',
-  'controls-written',
-  'control-tried',
 ])
 
 /** Every type of event that can be made to happen; closed by the compiler. */

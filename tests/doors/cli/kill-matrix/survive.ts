@@ -135,7 +135,7 @@ function expectWholeSession(events: readonly Recorded[]): void {
   let counted = 0
   let running: number | null = null
   let last: number | null = null
-  for (const event of withoutReviews(events)) {
+  for (const event of ofRounds(events)) {
     if (event.type === 'session-resumed') running = null
     if (event.type === 'round-started') {
       expect([event.round, running]).toEqual([counted + 1, null])
@@ -174,12 +174,14 @@ export function expectKept(events: readonly Recorded[]): void {
   }
 }
 
-/** What comes of a reviewer's turn is of the round that it is about. */
-function withoutReviews(events: readonly Recorded[]): Recorded[] {
-  let isReview = false
+/** What comes of the turn of a reviewer, of an author or of a control is of the round that it is about, and left out. */
+function ofRounds(events: readonly Recorded[]): Recorded[] {
+  let isOther = false
   return events.filter(({ type }) => {
-    isReview = type === 'review-started' || (isReview && type !== 'review-ended' && type !== 'session-resumed')
-    return !isReview
+    const begins = type === 'review-started' || type === 'contract-turn-started'
+    const ends = type === 'review-ended' || type === 'contract-turn-ended' || type === 'session-resumed'
+    isOther = begins || (isOther && !ends)
+    return !isOther
   })
 }
 

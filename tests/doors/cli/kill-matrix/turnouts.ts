@@ -84,6 +84,26 @@ export const reviewed: Turnout = (_, { userTexts }) =>
     ? reply(message(JSON.stringify({ verdict: 'agreed', summary: 'All is there.', findings: [] })))
     : null
 
+/** An author writes a contract of the goal `build X`, and wrong versions of what the rounds make are written. */
+export const proving: Turnout = (_, { userTexts }) => {
+  const input = userTexts.join('\n')
+  if (input.includes('Write the contract, and give it')) return says({ sentences: [BUILT, KEPT] })
+  if (!input.includes('Write the versions, and give them')) return null
+  const path = input.includes('your versions break (keep)') ? 'README.md' : 'parts/2.txt'
+  return says({ versions: [{ summary: 'Wrong.', edits: [{ path, find: null, text: 'wrong\n' }] }] })
+}
+
+const BUILT = sentence('build', 'must', 'grep -qx "part 2" parts/2.txt')
+const KEPT = sentence('X', 'keep', 'grep -q project README.md')
+
+function sentence(quote: string, kind: string, run: string) {
+  return { quote, kind, reason: null, checks: [{ run, seconds: 30, needs: null, files: [] }] }
+}
+
+function says(answer: object): ReturnType<Turnout> {
+  return reply(message(JSON.stringify(answer), { phase: 'final_answer' }))
+}
+
 /** A person asks for these, from another terminal, while the model thinks about its second step for the first time. */
 export function asked(...commands: readonly Asked[]): Turnout {
   let isAsked = false
