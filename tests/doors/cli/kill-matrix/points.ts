@@ -160,7 +160,7 @@ export const codexChains: readonly Chain[] = [
 ]
 
 /**
- * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a
+ * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a second engine to take over, a
  * team to build or to decide something, or the template to take steps. A contract is written and proved, but never dropped or
  * left (tests/session/contract.test.ts).
  */
@@ -169,6 +169,7 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'session-moved',
   'settings-taken',
   'model-rerouted',
+  'engine-changed',
   'decision-asked',
   'decision-made',
   'step-started',
