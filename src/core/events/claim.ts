@@ -39,7 +39,7 @@ export const claimEvent = variant('type', {
     round: about(number, 'the one that ended last; `0`: none has'),
     when: about(
       gateTime,
-      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed; `counter-proof`: without the work, in a checkout of its own; `limit`: a limit ends the session',
+      '`before`: before round 1; `after-round`; `tasks`: `tasks.json` of a build calls tasks done; `claim`: a round claimed done; `counter-proof`: without the work, in its own checkout; `limit`: a limit ends the session',
     ),
     gate: about(text, 'its name'),
     scope: optional(ofScope),
@@ -63,7 +63,7 @@ export const claimEvent = variant('type', {
     problem: about(nullOr(text), 'why it was not tried; `null` if it was'),
     made: about(
       listOf(text),
-      'the smallest set of changed files found that makes the gate pass, laid on the files of the start; at most 50 paths',
+      'the smallest set of changed files that makes the gate pass, on top of the files of the start; at most 50 paths',
     ),
     madeCount: about(number, 'how many in all'),
     isSmallest: about(flag, '`false`: the bound of runs or time was reached first'),
@@ -74,11 +74,11 @@ export const claimEvent = variant('type', {
     unread: about(listOf(text), 'files that the gate read before the work and does not read now; at most 50 paths'),
     tests: about(
       optional(fields({ now: nullOr(number), most: nullOr(number), failed: optional(number) })),
-      'how many tests the gate says it ran, and the most that it ran earlier in the session; `null`: it did not say. `failed`: how many failed, by what it says; left out: none. Left out: it never said',
+      '`now`: how many tests the gate reports; `most`: the most that it reported earlier in the session; `null`: no report. `failed`: how many it reports as failed; left out: none. Left out: it never reported any',
     ),
     doubts: about(
       listOf(oneOf('blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests', 'failed-tests')),
-      'why done needs a review that agrees; none: it needs none for this gate. `blind`: see `result`; `runs-through`: it does not pass without changed files that it runs through; `unread`: see `unread`; `reads-changed`: it passed before the work, and reads changed files; `fewer-tests`: than earlier in the session; `no-tests`: it ran none; `failed-tests`: it says that some failed',
+      'why done needs a review that agrees; none: this gate needs none. `blind`: see `result`. `runs-through`: it passes only with changed files that it runs through. `unread`: see `unread`. `reads-changed`: it passed before the work, and reads changed files. `fewer-tests`: fewer than earlier in the session. `no-tests`: it ran none. `failed-tests`: it reports failed tests',
     ),
     runs: about(number, 'how often the gate was run for this'),
     durationMs: number,
@@ -93,11 +93,11 @@ export const claimEvent = variant('type', {
     ),
     tree: about(
       optional(text),
-      'fingerprint of the work tree of which it is claimed; left out if the claim was refused at once',
+      'fingerprint of the claimed work tree; left out if codemachine refused the claim at once',
     ),
     whyNothing: about(
       optional(text),
-      'of a session in which nothing was done: what `MAIN.md` says why nothing is needed; left out: something was done',
+      'of a session without work: why `MAIN.md` says that nothing is needed; left out: there was work',
     ),
     scope: optional(ofScope),
   },
@@ -109,7 +109,7 @@ export const claimEvent = variant('type', {
     ),
     causes: about(
       checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration', 'counter-proof'))),
-      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were), `configuration` (nor is configuration that gates run through), `counter-proof` (it left doubts about a gate)',
+      'why: `asked` (a person wants a review before done), `protected` (protected files differ), `configuration` (configuration that gates run through differs), `counter-proof` (it left doubts about a gate)',
     ),
     engine: about(optional(text), 'the engine; left out: that of the rounds'),
     provider: about(optional(text), 'as in `round-started`'),
@@ -125,10 +125,7 @@ export const claimEvent = variant('type', {
       nullOr(reviewAnswer),
       '`{ verdict, summary, findings }`; `null` if it gave none that can be read. `verdict`: `agreed` or `findings`; `findings`: `[{ severity, file, line, problem, mend }]` with `severity` `critical`, `major` or `minor`, and `null` for a `file` or `line` that it is not about',
     ),
-    repeated: about(
-      listOf(finding),
-      'those of the findings that a review before this one had, too: they are left to the person',
-    ),
+    repeated: about(listOf(finding), 'findings that an earlier review had, too: the person decides about them'),
     tree: about(text, 'fingerprint of what was reviewed'),
     durationMs: number,
     tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
@@ -138,7 +135,7 @@ export const claimEvent = variant('type', {
     round,
     reason: about(
       checkedAs(text, refusalReason),
-      '`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: those that are new; `person-said-more`: while it was looked at; `nothing-done`: no file was changed, and there is no task; `goal-changed`: the words of the person were changed in its round; `contract-failed`: a sentence of the contract does not hold',
+      "`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: new ones; `person-said-more`: during the proof; `nothing-done`: no file changed, and there is no task; `goal-changed`: its round changed the person's words; `contract-failed`: a sentence of the contract does not hold",
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
     scope: optional(ofScope),
@@ -148,7 +145,7 @@ export const claimEvent = variant('type', {
     tree: about(text, 'fingerprint of the work tree that was accepted'),
     verified: about(
       optional(flag),
-      'whether gates had to pass, and did; `false`: there were none; left out by older versions, as `false`',
+      'whether required gates passed; `false`: there were none; left out by older versions: `false`',
     ),
     scope: optional(ofScope),
   },

@@ -5,7 +5,10 @@ import { asAskedFor, gateStatus, roundOutcome, tokenCounts } from './shapes.ts'
 export const proveTerms = fields({
   author: about(nullOr(text), 'the model of the author; `null`: that of the rounds'),
   authorEngine: about(optional(nullOr(text)), 'the engine of the author; `null` or left out: that of the rounds'),
-  controlEngine: about(optional(nullOr(text)), 'that of who writes wrong versions; `null` or left out: that of the author'),
+  controlEngine: about(
+    optional(nullOr(text)),
+    'that of who writes wrong versions; `null` or left out: that of the author',
+  ),
   control: about(nullOr(text), 'the model that writes wrong versions; `null`: that of the author'),
   holdOut: about(number, 'the share of the sentences whose checks the rounds never see, 0 to 1'),
   controls: about(number, 'the most wrong versions for a sentence'),
@@ -27,7 +30,7 @@ const sentence = fields({
   quote: about(text, 'verbatim from the goal'),
   kind: about(
     oneOf('must', 'must-not', 'keep', 'not-checkable', 'context'),
-    '`must`; `must-not`; `keep`: it is true before the work, and has to stay; `not-checkable`: see `reason`; `context`: it asks for nothing',
+    '`must`; `must-not`; `keep`: it is true before the work, and must stay true; `not-checkable`: see `reason`; `context`: it asks for nothing',
   ),
   reason: about(nullOr(text), 'why no check can tell; `null` where one can'),
   checks: listOf(check),
@@ -35,8 +38,8 @@ const sentence = fields({
 
 const versionEdit = fields({
   path: text,
-  find: about(nullOr(text), 'what is replaced, which stands there once; `null`: the whole file'),
-  text: about(text, 'what stands there then'),
+  find: about(nullOr(text), 'the text to replace, which occurs once; `null`: the whole file'),
+  text: about(text, 'the new text'),
 })
 
 const ofRound = about(unchecked(number), 'the round that ended last; `0`: none has')
@@ -71,7 +74,7 @@ export const contractEvent = variant('type', {
     sentence: about(optional(text), 'the only one whose checks are new; left out: all are'),
     sentences: about(
       listOf(sentence),
-      '`[{ id, quote, kind, reason, checks }]`, at most 40. `quote`: verbatim from the goal; `kind`: `must`, `must-not`, `keep` (it is true before the work, and has to stay), `not-checkable` (`reason` says why) or `context` (it asks for nothing); `checks`: `[{ run, seconds, needs, files: [{ path, text }] }]`, where `{files}` in `run` stands for the folder of the files',
+      '`[{ id, quote, kind, reason, checks }]`, at most 40. `quote`: verbatim from the goal; `kind`: `must`, `must-not`, `keep` (true before the work, and must stay true), `not-checkable` (`reason` says why) or `context` (it asks for nothing); `checks`: `[{ run, seconds, needs, files: [{ path, text }] }]`, where `{files}` in `run` stands for the folder of the files',
     ),
     uncovered: about(listOf(text), 'what of the goal is in no quote, at most 20 pieces'),
   },
@@ -83,13 +86,13 @@ export const contractEvent = variant('type', {
     version: about(number, 'the draft that counts from now on'),
     by: about(
       oneOf('person', 'default', 'controls'),
-      '`person`; `default`: nobody has answered in time; `controls`: a check of it catches a wrong version that none caught before',
+      '`person`; `default`: nobody answered in time; `controls`: a new check catches a wrong version that no check caught',
     ),
     heldOut: about(listOf(text), 'ids of the sentences whose checks the rounds never see'),
     problem: about(nullOr(text), 'why none is held out, a sentence; `null`: as wanted'),
   },
   'contract-left': {
-    by: about(oneOf('person', 'codemachine'), 'who goes on without a contract'),
+    by: about(oneOf('person', 'codemachine'), 'who decided to continue without a contract'),
     why: about(text, 'a sentence'),
   },
   'check-started': {
@@ -98,7 +101,7 @@ export const contractEvent = variant('type', {
     check: about(number, 'which one of its sentence, from 1'),
     when: about(
       oneOf('before', 'after-round', 'claim', 'second'),
-      '`before`: on the tree before the work; `after-round`; `claim`: done was claimed; `second`: a new check is tried on what was claimed',
+      '`before`: on the tree before the work; `after-round`; `claim`: a round claimed done; `second`: a new check runs on the claimed work',
     ),
   },
   'check-ended': {
@@ -111,7 +114,7 @@ export const contractEvent = variant('type', {
     durationMs: number,
     output: about(text, 'the last lines of what it printed, at most 4,000 characters'),
     problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
-    cannotRun: about(flag, 'whether it says nothing of the work, for it could not itself run'),
+    cannotRun: about(flag, 'whether it could not run, so that it says nothing about the work'),
     tree: about(text, 'fingerprint of the work tree of which a copy was checked'),
   },
   'controls-written': {

@@ -67,13 +67,13 @@ export const lifecycleEvent = variant('type', {
     goal: about(text, 'the whole prompt'),
     template: about(
       text,
-      'what decides what comes next: `goal`, …; `agent`: a [call](../inside/design.md), which is never the session of its work directory',
+      'the template that decides what comes next: `goal`, …; `agent`: a [call](../inside/design.md), which is never the session of its work directory',
     ),
     directory: about(text, 'the work directory; absolute, links resolved'),
     limits: sessionLimits,
     run: about(
       optional(runAllowance),
-      'the limits of the run that it belongs to, `{ limits, used }`: for all sessions of the run together, and what those before this one have used. Left out by older versions',
+      'the limits of its run, `{ limits, used }`: for all sessions of the run together, and what earlier ones used. Left out by older versions',
     ),
     sandbox: about(text, '`read-only`, `workspace-write` or `danger-full-access`'),
     network: about(flag, 'whether commands in the sandbox reach the network'),
@@ -92,19 +92,19 @@ export const lifecycleEvent = variant('type', {
     ),
     tests: about(
       optional(fields({ run: text, from: text, others: listOf(text) })),
-      "`{ run, from, others }`: the command that seems to run the project's own tests, the file that names it, and what else was found. It stands here where `--verify auto` took it, and where nothing else proves what is done; left out: none was found, or none was looked for",
+      "`{ run, from, others }`: the command that seems to run the project's own tests, the file that names it, and what else was found. Only if `--verify auto` took it, or if nothing else proves the goal; left out: codemachine found none, or did not look",
     ),
     protectFrom: about(
       optional(text),
-      'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',
+      'fingerprint that protected files are compared with, if an earlier session changed some and was not done; left out: that of the start',
     ),
     prices: about(
       optional(listOf(modelPrice)),
-      'what models cost per million tokens of input, cached input and output, as the person says: `[{ model, in, cached, out }]`; left out: nobody has said',
+      "the person's prices per million tokens of input, cached input and output: `[{ model, in, cached, out }]`; left out: none",
     ),
     maxUsage: about(
       optional(number),
-      "the per cent of the account's usage window that may be used, wherever that was set; left out: all, or not known",
+      "the percent of the account's usage window that may be used; left out: all, or not known",
     ),
     said: about(
       addedLater(runOverrides),
@@ -122,7 +122,7 @@ export const lifecycleEvent = variant('type', {
     ),
     follows: about(
       optional(text),
-      'id of the session that it goes on from; what that came to is kept as an output (`output-kept`, by the name `follows`). Left out: none',
+      'id of the session that it continues from; an output keeps the result of that one (`output-kept`, by the name `follows`). Left out: none',
     ),
     kept: about(
       optional(listOf(fields({ name: text, bytes: number, sha256: text }))),
@@ -134,7 +134,7 @@ export const lifecycleEvent = variant('type', {
     ),
     replayed: about(
       optional(literal(true)),
-      'all of it replays recordings: it leaves no work, cannot be resumed, and is nowhere taken for the newest session where another one is; left out: that is told by its rounds',
+      'it only replays recordings: it leaves no work, cannot be resumed, and does not count as the newest session. Left out: its rounds tell',
     ),
     queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
     host: about(addedLater(text), 'name of the machine'),
@@ -163,7 +163,7 @@ export const lifecycleEvent = variant('type', {
     directory: about(text, 'the work directory from now on; absolute'),
     host: about(text, 'name of the machine from now on'),
     worker: about(text, 'the [worker](../guides/fleet.md) of the fleet that resumes it'),
-    epoch: about(number, 'which take-over this is, from 1 on; what a worker of an earlier one says is refused'),
+    epoch: about(number, 'which takeover this is, from 1; the fleet refuses what a worker of an earlier one sends'),
   },
   'settings-taken': {
     round: about(number, 'the first one for which they count'),
@@ -176,23 +176,23 @@ export const lifecycleEvent = variant('type', {
     maxUsage: about(optional(number), 'as in `session-created`, from now on'),
   },
   'keep-awake': {
-    by: about(nullOr(text), 'what keeps it awake: `systemd-inhibit`, `caffeinate`, …; `null`: nothing does'),
-    problem: about(nullOr(text), 'why nothing does, in a sentence; `null` if there is none, or nobody asked for it'),
+    by: about(nullOr(text), 'what keeps the machine awake: `systemd-inhibit`, `caffeinate`, …; `null`: nothing'),
+    problem: about(nullOr(text), 'why nothing does, a sentence; `null`: something does, or nobody asked for it'),
   },
   waiting: {
     round: about(unchecked(number), 'the round that starts when the wait is over'),
     reason: about(
       unchecked(waitReason),
-      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows; `provider-away`: the [provider](../guides/local-model.md) of the next round does not answer, and the wait is over as soon as it does. Earlier versions did not write it; it is read from `cause` then',
+      '`round-failed`: a round or a review failed. `usage-limit`: the usage limit was used up before a round. `max-usage`: the allowed part was used up. `provider-away`: the [provider](../guides/local-model.md) of the next round does not answer; the wait ends once it does. Earlier versions did not write it; then `cause` tells',
     ),
-    cause: about(roundOutcome, 'what is waited out, as `outcome` of `round-ended`'),
-    until: about(moment, "when it is over, if the session's time is not used up before; ISO 8601 in UTC"),
+    cause: about(roundOutcome, 'why it waits, as `outcome` of `round-ended`'),
+    until: about(moment, "when the wait ends, unless the session's time ends first; ISO 8601 in UTC"),
   },
   'wait-ended': {
     round: about(unchecked(number), 'as in `waiting`'),
     reason: about(
       oneOf('over', 'retry', 'stopped'),
-      '`over`; `retry`: a person ended it with `codemachine retry`; `stopped`: the session ends, and waits on when it is resumed',
+      '`over`; `retry`: a person ended it with `codemachine retry`; `stopped`: the session ends; a resume continues the wait',
     ),
   },
   'engine-changed': {
@@ -210,7 +210,7 @@ export const lifecycleEvent = variant('type', {
     now: about(flag, '`true`: the round is interrupted; `false`: after this round, or at once if none runs'),
     agent: about(
       optional(text),
-      'the only one that is to end, as in `agent-started`: round and session go on; left out: the session is to stop',
+      'the only agent that ends, as in `agent-started`: round and session continue; left out: the session stops',
     ),
   },
   paused: {},
@@ -219,17 +219,17 @@ export const lifecycleEvent = variant('type', {
     until: about(moment, 'when that is; ISO 8601 in UTC'),
     how: about(
       oneOf('goes-on', 'limit', 'needs-person'),
-      '`goes-on`: the default is taken; `limit`, `needs-person`: the session ends so, for its time is used up, or nobody has said anything',
+      '`goes-on`: codemachine takes the default. `limit`, `needs-person`: the session ends so, because its time is used up, or nobody answered',
     ),
   },
   unpaused: {
-    by: about(optional(literal('default')), 'nobody has said anything in time; left out: a person'),
+    by: about(optional(literal('default')), 'nobody answered in time; left out: a person'),
   },
   'interrupt-asked': {},
   'skip-asked': {},
   'replan-asked': {
     text: about(text, "what to change, in the person's words"),
-    goesOn: about(optional(literal(true)), 'the work goes on by itself once that is changed; left out: it holds then'),
+    goesOn: about(optional(literal(true)), 'the session continues once the plan is changed; left out: it holds'),
   },
   replanned: {
     round: about(number, 'the round that made it'),
@@ -259,14 +259,8 @@ export const lifecycleEvent = variant('type', {
       optional(fields({ added: number, removed: number })),
       'the lines of `MAIN.md` that came and went, `{ added, removed }`; left out: it did not change, too much is different to count, or by an older version',
     ),
-    kept: about(
-      optional(literal(true)),
-      'the files as they were before are kept, and can be put back; left out: they are not',
-    ),
-    putBack: about(
-      optional(literal(true)),
-      'a person had an earlier change taken back; left out: an agent made this one',
-    ),
+    kept: about(optional(literal(true)), 'codemachine kept the old files, and can restore them; left out: it did not'),
+    putBack: about(optional(literal(true)), 'a person reverted an earlier change; left out: an agent made this one'),
   },
   'decision-asked': {
     id: about(
@@ -279,7 +273,7 @@ export const lifecycleEvent = variant('type', {
       listOf(choice),
       'what can be answered, at most 20: `[{ id, label, hint, text, opensFile }]`. `text`: the person `may`, or `must`, say something with it; left out: nothing. `opensFile`: the file opens in their editor first',
     ),
-    default: about(nullOr(text), 'the id of the choice that is taken where nobody answers; `null`: none is'),
+    default: about(nullOr(text), 'the id of the choice if nobody answers; `null`: none'),
     file: about(optional(text), 'a file that it is about, relative to the work directory'),
     secret: about(
       optional(fields({ key: about(text, 'its name') })),
@@ -297,15 +291,15 @@ export const lifecycleEvent = variant('type', {
     by: about(oneOf('person', 'default'), '`person`, by whatever door; `default`: nobody has answered in time'),
   },
   stuck: {
-    round: about(unchecked(number), 'the last round that did not get on'),
+    round: about(unchecked(number), 'the last round without progress'),
     rounds: about(number, 'how many in a row'),
     why: about(
       stallReason,
-      '`nothing-changed`: work tree and memory files came out as they were before; `same-refusal`: the done claim was refused for the same reason',
+      '`nothing-changed`: the rounds left work tree and memory files as before; `same-refusal`: a claim was refused again for the same reason',
     ),
     remedy: about(
       stallRemedy,
-      '`another-way`: the next round is asked for another way; `more-effort`: it is given more reasoning effort too',
+      '`another-way`: the next round must try another approach; `more-effort`: it also gets more reasoning effort',
     ),
   },
   'session-ended': {

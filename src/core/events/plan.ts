@@ -54,7 +54,7 @@ export const planEvent = variant('type', {
     phase: about(nullOr(text), '`null` if it has none'),
     verdict: about(
       oneOf('done', 'refused', 'failed', 'reopened', 'parked', 'added', 'removed', 'put-back', 'changed', 'edited'),
-      '`done`: an agent has worked on it, and the gates pass; `refused`: it was said to be done, and is not taken for it; `failed`: it was worked on, and is not done; `reopened`: it was done, and is not any more; `parked`: it failed five times, and the rest goes on without it; `added`: it is in the plan since; `removed`: a person took it out; `put-back`: a round took it out, and codemachine put it back; `changed`: a round changed its name, details, acceptance criteria or phase; `edited`: its name or phase is another, and no round changed it: a person did, or had it changed',
+      '`done`: an agent worked on it, and the gates pass; `refused`: the file calls it done, but codemachine does not accept that; `failed`: an agent worked on it, but it is not done; `reopened`: it is no longer done; `parked`: it failed five times, and the rest continues without it; `added`: it is new in the plan; `removed`: a person removed it; `put-back`: a round removed it, and codemachine restored it; `changed`: a round changed its name, details, acceptance criteria or phase; `edited`: its name or phase is another, and no round changed it: a person did, or had it changed',
     ),
     detail: about(nullOr(text), 'why, a sentence; `null` if the verdict says it all'),
   },

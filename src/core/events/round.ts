@@ -24,21 +24,18 @@ const tasksDone =
 const fingerprints =
   'fingerprints of the work tree: git tree hashes; empty in a call of an agent, in which nobody looks at the files'
 const worksWith =
-  "what codex says that it works with, its own choice too (`effort` `null`: the model's own default); left out by versions of codex that do not say so"
+  "the model and effort that codex names; `effort` `null`: the model's own default. Left out: this codex does not name them"
 
 /** Events of a round, from its start to its end. */
 export const roundEvent = variant('type', {
   'round-started': {
-    round: about(
-      number,
-      'its number, from 1. A round that used up none of the limit is started again with the same number',
-    ),
+    round: about(number, 'its number, from 1. A round that did not count starts again under the same number'),
     agent: about(text, 'name of the agent'),
     engine: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
     codex: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
     replayed: about(
       optional(literal(true)),
-      'the round is a recording that is shown again: no model is asked, and nothing is run; left out otherwise',
+      'the round replays a recording: codemachine asks no model and runs nothing; left out otherwise',
     ),
     provider: about(
       optional(text),
@@ -48,11 +45,11 @@ export const roundEvent = variant('type', {
     input: about(unchecked(text), 'the user input of its turn'),
     keepsClaim: about(
       optional(literal(true)),
-      'it only looks, so that the claim that was accepted before it stays accepted if the files are the same after it; left out: nothing is claimed any more',
+      'the round only looks: an accepted claim stays accepted if the files stay the same. Left out: no claim stays accepted',
     ),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done. Of a workflow: `step`, or `work` where a step is worked on round after round. Of a change: `plan`, `decompose`, `gather`, `act`, `fix` or `summary`. Of a team: `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done. Of a workflow: `step`, or `work` for a step of several rounds. Of a change: `plan`, `decompose`, `gather`, `act`, `fix` or `summary`. Of a team: `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {
@@ -68,28 +65,25 @@ export const roundEvent = variant('type', {
       item,
       'what it did: see [Items](#items). Ids are those of one agent: with `instance` they may come twice',
     ),
-    instance: about(
-      optional(text),
-      "of a build, the agent that did it, if it is one that was given a task; left out: the round's own",
-    ),
+    instance: about(optional(text), "of a build, the agent at work that did it; left out: the round's own"),
   },
   'plan-updated': {
     round,
     explanation: about(unchecked(nullOr(text)), "why, in the agent's words; `null` if it gave none"),
     steps: about(
       listOf(fields({ step: text, status: oneOf('pending', 'in-progress', 'completed') })),
-      "the whole plan: `[{ step, status: 'pending' | 'in-progress' | 'completed' }]`; of more than 200 steps the last one says how many more",
+      "the whole plan: `[{ step, status: 'pending' | 'in-progress' | 'completed' }]`, at most 200 steps; the last one counts the rest",
     ),
   },
   usage: {
     round,
     thread: about(text, "the round's own thread, or one of its sub-agents"),
     total: about(tokenCounts, 'TokenCounts of the thread so far'),
-    last: about(tokenCounts, 'TokenCounts of the last answer; its `total` is what fills the context now'),
-    model: about(optional(text), 'the model that the thread works with; left out where nobody has named a price'),
+    last: about(tokenCounts, 'TokenCounts of the last answer; its `total` fills the context now'),
+    model: about(optional(text), 'the model of the thread; left out: there are no prices'),
     instance: about(
       optional(text),
-      "the agent whose thread it is, if it is one that was given a task; left out: the round's own, and of versions that did not say so",
+      "the agent at work whose thread it is; left out: the round's own, or by an older version",
     ),
     contextWindow: about(nullOr(number), 'tokens that the context holds; `null` if unknown'),
   },
@@ -98,7 +92,7 @@ export const roundEvent = variant('type', {
     secondary: about(nullOr(usageWindow), windowOfLimits),
     credits: about(
       optional(flag),
-      'whether there are credits, with which the account goes on where a window is full; missing if codex did not say',
+      'whether the account has credits to continue with when a window is full; missing: codex did not say',
     ),
   },
   'model-rerouted': {
@@ -118,7 +112,7 @@ export const roundEvent = variant('type', {
     question: about(text, 'its name in the session: `Q1`, `Q2`, …'),
     text,
     options: about(listOf(text), 'answers to choose from; none: any'),
-    assumption: about(text, 'on what the agent goes on meanwhile'),
+    assumption: about(text, 'what the agent assumes meanwhile'),
     agent: about(optional(text), "the agent that asked, as in `agent-started`; left out: the round's own"),
   },
   'answer-given': {
@@ -126,21 +120,21 @@ export const roundEvent = variant('type', {
     name: about(text, 'what was asked for; `review`: the answer of a reviewer'),
     value: about(
       optional(anyValue),
-      'the value, which fits the schema that it was asked for with; left out if it has more than 65,536 characters as JSON',
+      'the value, which fits the schema; left out if it has more than 65,536 characters as JSON',
     ),
     output,
     judged: about(
       optional(literal(true)),
-      'the template has judged it by rules of its own, and takes it; left out: it has none, or a version wrote it that judged later',
+      'the template accepted it by its own rules; left out: it has none, or a version that judged later wrote it',
     ),
   },
   'answer-refused': {
     round: about(number, 'as in `answer-given`; of a plan, the one that wrote it'),
     name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
-    problem: about(text, 'what is wrong with it, for the one who has to fix it: a sentence, or a line for each place'),
+    problem: about(text, 'what is wrong, for whoever fixes it: a sentence, or a line for each place'),
     kind: about(
       optional(text),
-      'of a change `no-tasks-left`: its changed plan needs more tasks than may still be made; left out otherwise',
+      'of a change `no-tasks-left`: its changed plan needs more tasks than are still allowed; left out otherwise',
     ),
   },
   'output-kept': {
@@ -151,10 +145,7 @@ export const roundEvent = variant('type', {
     round: about(unchecked(nullOr(number)), '`null`: between two rounds'),
     text: about(text, 'what they said'),
     delivered: about(flag, '`true`: the running turn took it; `false`: the next round is told'),
-    agent: about(
-      optional(text),
-      "to which agent, as in `agent-started`, whose turn took it; left out: to the round's own",
-    ),
+    agent: about(optional(text), "the agent whose turn took it, as in `agent-started`; left out: the round's own"),
     answers: about(optional(text), 'the question of this session that it answers: `Q1`; left out: none'),
   },
   warning: {
@@ -163,11 +154,11 @@ export const roundEvent = variant('type', {
     more: about(optional(listOf(text)), 'further warnings of the start; left out: none'),
     remote: about(
       optional(text),
-      "name of the provider that cannot be used: by its `when_away` what the session works on goes to codex's default model from now on, of which a person is notified. Left out: it is about something else",
+      "name of a provider that is away: because of its `when_away`, codex's default model gets the code from now on, and the person is notified. Left out: another warning",
     ),
     ended: about(
       optional(listOf(text)),
-      'commands that the round had left running, detached, and that were ended after it; the next round is told. Left out: it is about something else',
+      'detached commands that the round left running; codemachine ended them and tells the next round. Left out: another warning',
     ),
   },
   error: {
@@ -175,17 +166,14 @@ export const roundEvent = variant('type', {
     message: about(text, "codex's words; `details` may be `null`"),
     details: about(nullOr(text), "codex's words; `details` may be `null`"),
     willRetry: about(flag, 'whether codex tries again by itself'),
-    waitsForNetwork: about(
-      addedLater(flag),
-      '`true`: codex tries again until the network is back, and does not give up. Comes again and again meanwhile',
-    ),
+    waitsForNetwork: about(addedLater(flag), '`true`: codex tries again until the network is back. Repeats meanwhile'),
   },
   'turn-continued': { round, cause: about(roundOutcome, 'how the turn ended, as `outcome` of `round-ended`') },
   'winding-down': {
     round,
     limit: about(
       windDownLimit,
-      "`time` or `tokens`: after this round the session ends; `usage`: as much of the account's usage limit is used as may be, and the session waits until it is renewed; `round`: the round has taken as long as its template gives it",
+      "`time` or `tokens`: the session ends after this round. `usage`: the account's usage limit, or the allowed part, is used up, and the session waits for its reset. `round`: the template allows no more time",
     ),
     graceMs: about(number, 'how long it has'),
   },

@@ -39,11 +39,11 @@ export const stepEvent = variant('type', {
   'step-started': {
     step: about(
       number,
-      'its number in the session, from 1. One that was cut off, or broken off by a person, is started again with the same number',
+      'its number in the session, from 1. A step that was cut off, or broken off by a person, starts again under the same number',
     ),
     kind: about(
       checkedAs(text, stepKind),
-      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done; `enter`: the template goes over into another state of its own; `keep`: a text is kept for people; `gates`: commands become gates of the session; `confirm-secret`: it is looked whether a secret is there and the right one',
+      '`look`: a function of the template looks at something; `command`: a shell line runs; `write`: writes files; `note`: notes a sentence; `claim`: claims that the goal is reached; `leave-scope`: leaves a scope that is not done; `enter`: enters another state of the template; `keep`: keeps a text for people; `gates`: makes commands gates of the session; `confirm-secret`: looks whether a secret exists and works',
     ),
     name: about(
       text,
