@@ -343,7 +343,7 @@ function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): D
 /** What ended a wait, and what comes next. */
 function describeEngineChange({ from, to, until, why, at }: RecordedOf<'engine-changed'>): Description {
   const when = until === null ? '' : `; ${name(from)} has room again ${formatMoment(Date.parse(until), Date.parse(at))}`
-  return describe(`the rounds go on with ${name(to)}: ${text(why).replace(/\.$/, '')}${when}`, 'warning')
+  return describe(`${name(to)} runs the rounds now: ${text(why).replace(/\.$/, '')}${when}`, 'warning')
 }
 
 function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {

@@ -102,7 +102,7 @@ describe('each event is a line', () => {
       'waiting until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit); codemachine retry ends the wait\n',
     'wait-ended': 'wait over\n',
     'engine-changed':
-      'the rounds go on with claude: You have hit your usage limit; codex has room again 2026-11-21 03:14\n',
+      'claude runs the rounds now: You have hit your usage limit; codex has room again 2026-11-21 03:14\n',
     'stop-asked': 'stop asked for: now\n',
     paused: '',
     held: 'paused; codemachine unpause continues\n',

@@ -215,7 +215,7 @@ ${more}
   await lay(scene, { [FILE]: file('') })
   const gated = await run(scene, {}, { verify: ['test -e never'] })
   expect(gated.exitCode).toBe(4)
-  expect(reason(gated)).toMatchObject({ reason: expect.stringContaining('but it is not done: ') })
+  expect(reason(gated)).toMatchObject({ reason: expect.stringContaining('but the workflow is not done: ') })
 })
 
 test('a program that the file names and the person does not is refused, with its place', async () => {
