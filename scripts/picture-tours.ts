@@ -76,8 +76,8 @@ const LINKED: readonly Tour[] = [
       { printed: /Now yours/ },
       {
         shot: 'morning',
-        label: 'The morning: the claims that were refused, the gate that passed, done and verified, and the report',
-        part: [/round 5 ended/, /^report /],
+        label: 'The morning: a check that missed a wrong version, one more check, all sentences proved, and the report',
+        part: [/wrong version 1 for S1: no check/, /^report /],
       },
     ],
   },
