@@ -338,11 +338,13 @@ export class ContractWork {
 
   /** Has the draft count from now on, and tells the rounds what they may know of it. */
   async freeze(by: 'person' | 'default'): Promise<void> {
-    const { log, template, engines } = this.#options
+    const { log, template, engines, folder } = this.#options
     const { draft, terms } = this.#contract
-    const hides = template.threads.every(({ thread }) => engines.of(thread).hidesFiles)
     const wanted = draft === null ? [] : drawLots(checkable(draft.sentences), terms.holdOut, log.state.id)
-    this.#freeze(by, hides ? wanted : [], hides || wanted.length === 0 ? null : NOT_HIDDEN)
+    const hides = template.threads.every(({ thread }) => engines.of(thread).hidesFiles)
+    const emptied = wanted.length > 0 && hides ? await folder?.write(EDITED, '') : undefined
+    const problem = hides ? (emptied && 'problem' in emptied ? emptied.problem : null) : NOT_HIDDEN
+    this.#freeze(by, problem === null ? wanted : [], wanted.length === 0 ? null : problem)
     await this.tellRounds()
   }
 
