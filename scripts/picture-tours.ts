@@ -232,7 +232,7 @@ const GALLERY: readonly Tour[] = [
       { until: /major/ },
       { shot: 'review', label: 'A review that does not agree' },
       { open: 'review' },
-      { printed: /done — verified/ },
+      { printed: /done, gates pass/ },
       { until: /^report /m },
       // Below it stands where the report is: a path of this machine.
       { shot: 'end', label: 'The card at the end', part: [null, /codemachine rewind/] },
