@@ -498,7 +498,7 @@ export const errorKinds = {
   },
   CM0811: {
     title: 'The service is not available or could not start a session',
-    cause: 'The system has neither systemd nor launchd, or the session ended at once.',
+    cause: 'The system has neither systemd nor launchd, or the session of codemachine ended right after its start.',
     remedy: '`codemachine service run` in a terminal shows what happens.',
   },
   CM0812: {

@@ -61,9 +61,9 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     ],
     [
       ['--repo', REPO, '--file', 'night.toml'],
-      '--repo and --file are said together; write it into the file, below [defaults].',
+      '--repo and --file cannot stand together; write it into the file, below [defaults].',
     ],
-    [['--file', 'night.toml', 'x'], 'A goal and --file are said together; leave one of them out.'],
+    [['--file', 'night.toml', 'x'], 'A goal and --file cannot stand together; leave one of them out.'],
     [['--file', 'gone.toml'], 'There is no file gone.toml.'],
     [['--repo', REPO, 'x'], 'No fleet database is configured.'],
     [

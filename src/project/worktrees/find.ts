@@ -141,7 +141,7 @@ function placeNamed(places: readonly SessionsPlace[], typed: string): { named: S
   const name = typed.slice(0, colon)
   const named = places.find(({ worktree }) => (worktree ?? '.') === name)
   if (named !== undefined) return { named, word: typed.slice(colon + 1) }
-  throw new UserError('CM0603', `There is no worktree "${oneLine(name, 60)}" with sessions beside this checkout.`, {
+  throw new UserError('CM0603', `No worktree "${oneLine(name, 60)}" of this repository has sessions.`, {
     hint: `There are: ${some(places.flatMap(({ worktree }) => worktree ?? []))}`,
   })
 }

@@ -171,7 +171,7 @@ test('an id that several worktrees have is refused with the names of each, and s
   expect((await codemachineHere(place, ['logs', '2'])).stdout).toContain('only here')
 
   const refused = async (word: string) => (await codemachineHere(place, ['logs', word])).stderr
-  expect(await refused('web:1')).toContain('There is no worktree "web" with sessions beside this checkout. (CM0603)\n')
+  expect(await refused('web:1')).toContain('No worktree "web" of this repository has sessions. (CM0603)\n')
   expect(await refused('web:1')).toContain('There are: api, docs, ui')
   expect(await refused('9')).toContain(`There is no session "9" in ${place.directory} or its worktrees. (CM0603)\n`)
 })

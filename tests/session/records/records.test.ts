@@ -154,7 +154,7 @@ describe('the number of a session', () => {
   test('may be one that somebody has given it, once', async () => {
     const records = await open()
     expect(await records.takeSessionId('20261120_77')).toBe('20261120_77')
-    await expect(records.takeSessionId('20261120_77')).rejects.toThrow('There is a session 20261120_77 already.')
+    await expect(records.takeSessionId('20261120_77')).rejects.toThrow('The session 20261120_77 exists already')
     expect(await records.sessions()).toEqual(['20261120_77'])
   })
 

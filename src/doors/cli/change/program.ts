@@ -26,7 +26,7 @@ export function addChange(program: Command, does: Does): void {
     .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
     .action(async (...typed: unknown[]) => {
       if (said.size > 1)
-        throw new UserError('CM0102', '--executor and --no-local are said together; leave one of them out.')
+        throw new UserError('CM0102', '--executor and --no-local cannot stand together; leave one of them out.')
       await run(...typed)
     })
 }

@@ -75,11 +75,11 @@ export async function submit(context: CliContext, words: readonly string[], flag
 
   async function rowsOfFile(): Promise<NightRow[]> {
     const other = Object.keys(flags).find(name => !BESIDE_FILE.has(name))
-    if (words.length > 0) throw new UserError('CM0102', 'A goal and --file are said together; leave one of them out.')
+    if (words.length > 0) throw new UserError('CM0102', 'A goal and --file cannot stand together; leave one of them out.')
     if (other !== undefined)
       throw new UserError(
         'CM0102',
-        `${flagOf(other)} and --file are said together; write it into the file, below [defaults].`,
+        `${flagOf(other)} and --file cannot stand together; write it into the file, below [defaults].`,
       )
     return await readFile(context, flags.file ?? '', checks)
   }

@@ -48,7 +48,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
     [
       'with one and none',
       ['--executor', 'local', '--no-local', 'x'],
-      '--executor and --no-local are said together; leave one of them out.',
+      '--executor and --no-local cannot stand together; leave one of them out.',
     ],
     ['with an effort of two words', ['--planner-effort', 'very high', 'x'], '--planner-effort is "very high"; use an'],
     ['from a change that there is not', ['--follow-up', '--', 'x'], 'There is no change in '],

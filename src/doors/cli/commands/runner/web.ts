@@ -214,7 +214,7 @@ export async function webEnd(context: CliContext, id: string): Promise<number> {
     throw new UserError('CM0805', `There is no device ${oneLine(id, 40)}.`, {
       hint: 'codemachine web devices lists them.',
     })
-  context.stdout.write(`${id} can no longer open the page.\n`)
+  context.stdout.write(`The device ${id} can no longer open the page.\n`)
   return 0
 }
 
