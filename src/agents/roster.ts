@@ -32,7 +32,7 @@ export async function readRoster(
       sub = await withTable(sub, table, reserved)
     } catch (error) {
       if (table.of === 'person' || !(error instanceof UserError)) throw error
-      remarks.push(`${error.message} It is passed over.`)
+      remarks.push(`${error.message} codemachine ignores it.`)
     }
   }
   const { agents } = directory === null ? { agents: [] } : await readPromptFolder(directory, sub)

@@ -271,7 +271,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     scene.letGo('turn')
     await scene.until('all rounds were played', () => scene.heard('turn').length === 3)
     await own.start()
-    await a.said(/is there again/)
+    await a.said(/answers again/)
     const events = await expectDoneOnce(scene, id)
     expect(eventsOf(events, 'round-ended').map(({ round }) => round)).toEqual([1, 2, 3])
     await expectDoneOnce(scene, next)

@@ -142,7 +142,7 @@ test('settings that are broken for a while are said once, and what was read last
   expect([exitCode, roundsOf(events)]).toEqual([3, 4])
   expect(warned(events, 'Until you fix it, the session keeps its current settings.')).toHaveLength(1)
   // Before the round that goes on without them.
-  const told = events.findIndex(event => warned([event], 'Until that is fixed').length > 0)
+  const told = events.findIndex(event => warned([event], 'Until you fix it').length > 0)
   expect(eventsOf(events.slice(0, told), 'round-started')).toHaveLength(1)
   // Of the project's file alone, which keeps nothing of the person's from counting.
   expect(warned(events, 'Until that is fixed, the last version of that file counts.')).toHaveLength(2)
@@ -274,7 +274,7 @@ test("a prompt of the person's that is written after it was named counts then; o
   project('[agents.translator]\nprompt = "translator.md"\n')(scene)
   const { events } = await scene.run('--json', 'a goal')
   expect(roundsOf(events)).toBe(4)
-  expect(warned(events, 'second.md; write it, or name another. Until that is fixed,')).toHaveLength(1)
+  expect(warned(events, 'second.md; write it, or name another. Until you fix it,')).toHaveLength(1)
   expect(taken(events)).toMatchObject([
     { round: 3, changes: [{ setting: 'agents.auditor.prompt', place: join(dirname(configOf(scene)), 'second.md') }] },
   ])

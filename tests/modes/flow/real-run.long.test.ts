@@ -153,7 +153,7 @@ test('with --from conditions of a changed workflow look at what no condition ask
   await lay(scene, { [FILE]: file('', ''), 'answer.json': '{ "type": "object" }', ...PROMPT })
   expect((await run(scene)).exitCode).toBe(0)
   await lay(scene, { [FILE]: file(schema, when) })
-  await expect(run(scene, { from: 'second' })).rejects.toThrow('step "first" has no answer, and the steps from')
+  await expect(run(scene, { from: 'second' })).rejects.toThrow('step "first" has no answer, but the steps from')
   await lay(scene, { [FILE]: file(schema, '') })
   expect((await run(scene)).exitCode).toBe(0)
   await lay(scene, { [FILE]: file(schema, when) })

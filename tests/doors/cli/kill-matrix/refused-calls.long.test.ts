@@ -70,9 +70,11 @@ async function refuse(call: RefusedCall, tree: string): Promise<boolean> {
     if (refused !== undefined) return await startCodemachine(scene.place, line).ended
     const ended = await runRefused(scene.place, line, call)
     refused = ended.refused
-    // A session that has ended says why in its last event.
     const isEnded = ended.events.some(({ type }) => type === 'session-ended')
-    const sentence = isEnded ? /^(?:.+\n)?$/ : /^codemachine: .+ \(CM\d{4}\)\n(?: {2}.+\n)?$/
+    // A session that has ended says why in its last event, and may say on stderr what could not be kept of that.
+    const sentence = isEnded
+      ? /^(?:codemachine: .+\n(?: {2}.+\n)?|.+\n)?$/
+      : /^codemachine: .+ \(CM\d{4}\)\n(?: {2}.+\n)?$/
     expect(ended.stderr, refused ?? '').toMatch(sentence)
     expect(processesOf(scene.place), refused ?? '').toEqual([])
     return { ...ended, stderr: '' }

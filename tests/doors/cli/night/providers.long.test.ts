@@ -223,7 +223,7 @@ test('a provider that cannot be asked, behind a proxy, is waited for no longer t
   const { exitCode, events } = await run.ended
   expect([exitCode, roundsOf(events)]).toEqual([4, [[1, 'network', false]]])
   expect(eventsOf(events, 'session-ended')).toMatchObject([
-    { rounds: 0, outcome: { reason: expect.stringContaining('does not reach the provider local') } },
+    { rounds: 0, outcome: { reason: expect.stringContaining('codex cannot reach the provider local') } },
   ])
 })
 
