@@ -339,7 +339,7 @@ test('what an agent writes into the project’s file and folder of agents takes 
   expect(said).toHaveLength(20 + 1 + 2)
   expect(said[20]).toBe('codemachine: codemachine.toml has more such mistakes.')
   expect(said.slice(21).join('\n')).toMatch(
-    /^codemachine: codemachine\.toml:2: agents\.deep\.prompt: .+p\.md cannot be read \(ENAMETOOLONG\); name another file\. It is passed over\.\ncodemachine: codemachine\.toml:4: agents\.long\.prompt: .+ \(ENAMETOOLONG\); .+$/,
+    /^codemachine: codemachine\.toml:2: agents\.deep\.prompt: .+p\.md cannot be read \(ENAMETOOLONG\); name another file\. codemachine ignores it\.\ncodemachine: codemachine\.toml:4: agents\.long\.prompt: .+ \(ENAMETOOLONG\); .+$/,
   )
   const { events } = await scene.run('--json', '--rounds', '1', 'a goal')
   expect(eventsOf(events, 'warning').filter(({ message }) => message.endsWith('codemachine ignores it.'))).toHaveLength(
