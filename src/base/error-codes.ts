@@ -223,7 +223,7 @@ export const errorKinds = {
   CM0503: {
     title: 'git did not come to an end',
     cause: 'A disk or a network folder hangs, or the repository is very large.',
-    remedy: 'Look at the disk; then `codemachine resume`.',
+    remedy: 'Check that the disk has room and can be written; then `codemachine resume`.',
   },
   CM0504: {
     title: 'git failed',
@@ -398,7 +398,7 @@ export const errorKinds = {
     remedy: 'Run the command there. `codemachine logs -f` reads it from here.',
   },
   CM0621: {
-    title: 'The terms of a new session do not fit to how it begins',
+    title: 'These options cannot be used where the session begins like this',
     cause: 'What works by the specification, follows a session or begins from a prompt has different options.',
     remedy: 'Leave out what the message names.',
   },
@@ -452,7 +452,7 @@ export const errorKinds = {
     remedy: '`codemachine web --port 0` takes any free port; `--host` names an address.',
   },
   CM0802: {
-    title: 'The page needs a certificate',
+    title: 'The web page needs a TLS certificate',
     cause: 'On an address that others reach, the page is served encrypted only; or `--cert` or `--key` cannot be used.',
     remedy: 'Give `--cert` and `--key` (PEM), or leave it on this machine and use `ssh -L`.',
   },

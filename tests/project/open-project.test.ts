@@ -147,7 +147,7 @@ test('disposing of a project ends what it runs, and leaves no process', async ()
   await project[Symbol.asyncDispose]()
   expect((await running).outcome).toEqual({ kind: 'interrupted', by: 'SIGTERM' })
   expect(processesOf(scene.place)).toEqual([])
-  await expect(project.run('Once more.')).rejects.toThrow('disposed of')
+  await expect(project.run('Once more.')).rejects.toThrow('is closed')
 })
 
 test('what a program throws while it is told of an event ends the session, and is what the run rejects with', async () => {

@@ -87,7 +87,7 @@ function fieldsOfEnvironment(env: NodeJS.ProcessEnv, known: readonly string[]) {
       const ends = entries.map(([each]) => `_${each.toUpperCase()}`)
       throw new UserError(
         'CM0307',
-        `${place}: no field of a provider is called so; the names end in ${ends.join(', ')}.`,
+        `${place}: this names no field of a provider; the names end in ${ends.join(', ')}.`,
       )
     }
     const inCapitals = rest.slice(0, -key.length - 1)

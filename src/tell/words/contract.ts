@@ -131,7 +131,7 @@ export function describeControl({
     case 'not-caught':
       return describe(`${which}: no check notices it`, 'warning')
     case 'same':
-      return describe(`${which} is the same program, and does not count`, 'quiet')
+      return describe(`${which} changes nothing, so it does not count`, 'quiet')
     case 'broken':
       return describe(
         `${which} breaks more than that, and does not count: ${oneLine(problem ?? '', TEXT_CHARS)}`,

@@ -102,7 +102,7 @@ async function keepIgnored(
     if (!(error instanceof GitError)) throw error
     throw new UserError(
       'CM0516',
-      `Nothing was changed, for what was ignored then cannot be found out: ${error.message}`,
+      `Nothing was rewound, as git does not tell which files were ignored at that savepoint: ${error.message}`,
       {
         cause: error,
       },

@@ -218,7 +218,7 @@ async function fastForward(
   }
   const files = [...fromLatin1(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
   if (files.length > 0) return files
-  throw new UserError('CM0504', `git did not take ${repository.root} forward to the merge: ${gitErrorLine(result)}.`)
+  throw new UserError('CM0504', `git could not fast-forward ${repository.root} to the merge: ${gitErrorLine(result)}.`)
 }
 
 /**

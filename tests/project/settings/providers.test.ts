@@ -145,8 +145,8 @@ describe('a mistake in a provider is told in one sentence, without what may be a
 
   test.each([
     ['CODEMACHINE_PROVIDERS_LOCAL_BASE_URL', 'http://me:sk-1234@box/v1', 'has a user or a password in it (not shown)'],
-    ['CODEMACHINE_PROVIDERS_LOCAL_WIRE_API', 'chat', ': no field of a provider is called so; the names end in'],
-    ['CODEMACHINE_PROVIDERS_KEY_ENV', 'A', ': no field of a provider is called so; the names end in'],
+    ['CODEMACHINE_PROVIDERS_LOCAL_WIRE_API', 'chat', ': this names no field of a provider; the names end in'],
+    ['CODEMACHINE_PROVIDERS_KEY_ENV', 'A', ': this names no field of a provider; the names end in'],
   ])('in the environment: %s', async (name, value, expected) => {
     const sentence = await places.sentence({ env: { [name]: value } })
     expect(sentence.startsWith(`UserError: ${name}`)).toBe(true)
