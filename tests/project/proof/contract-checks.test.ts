@@ -74,7 +74,7 @@ describe('a check that fails before the work', () => {
   })
 })
 
-promise('D94', 'The work cannot know where the files of a check lie while it runs')
+promise('D95', 'The work cannot know where the files of a check lie while it runs')
 test.each([
   ['has a test that reads the files of a check', `import '../.codemachine/checks/S1-1/a.mjs'\n`, 'failed'],
   [
