@@ -221,7 +221,8 @@ export class OpenProject implements Project {
   }
 
   async #whileOpen<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing.signal.aborted) throw new UserError('CM1012', 'This project is closed in your program; open it again.')
+    if (this.#closing.signal.aborted)
+      throw new UserError('CM1012', 'This project is closed in your program; open it again.')
     const running = work()
     this.#running.add(running)
     try {

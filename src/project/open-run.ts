@@ -186,7 +186,11 @@ export async function openRun(
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...passedOver, ...ofAgents)
   const commands = opened.use(openSandboxCommands(codexOptions))
-  const engines = await openEngines(world, loaded, records, { ...codexOptions, providers: providers.byName, ...timesOf(settings) })
+  const engines = await openEngines(world, loaded, records, {
+    ...codexOptions,
+    providers: providers.byName,
+    ...timesOf(settings),
+  })
   opened.defer(() => engines.close())
   if (begins !== null) warmFor(engines, records.templates.get(begins.template ?? world.modes.usual))
   const fingerprints = await looking

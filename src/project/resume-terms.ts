@@ -391,7 +391,10 @@ export function policyOf(settings: PolicySettings): RunnerPolicy {
   }
 }
 
-type PolicySettings = Pick<Settings, 'fallback' | 'fallbackAfter' | 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'>
+type PolicySettings = Pick<
+  Settings,
+  'fallback' | 'fallbackAfter' | 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'
+>
 
 /**
  * The tree with which a new session compares the protected files, if it is older than the tree of its start. That is so if

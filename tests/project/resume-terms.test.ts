@@ -114,7 +114,10 @@ describe('a limit of cost', () => {
     await refuseUnpriced(run, part(false), limits)
     await refuseUnpriced(await runWith({ [name]: 'small' }), part(true), limits)
     const unreviewed = await runWith({})
-    const reviewed = { ...unreviewed, settings: { ...unreviewed.settings, reviewer: { engine: null, model: 'large', effort: null } } }
+    const reviewed = {
+      ...unreviewed,
+      settings: { ...unreviewed.settings, reviewer: { engine: null, model: 'large', effort: null } },
+    }
     await expect(refuseUnpriced(reviewed, part(false), limits)).rejects.toThrow('The model large has no price')
   })
 

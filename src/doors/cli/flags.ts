@@ -104,7 +104,10 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
     .option('--provider <name>', 'model provider: ollama, lmstudio, or one of your config.toml (that of codex)')
-    .option('--engine <name>', 'what runs the rounds: codex, claude, gemini, opencode, or one of your config.toml (codex)')
+    .option(
+      '--engine <name>',
+      'what runs the rounds: codex, claude, gemini, opencode, or one of your config.toml (codex)',
+    )
     .option('--fallback <names>', 'engines that go on while the usage window is full, such as claude,gemini')
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')

@@ -8,7 +8,22 @@ import type { RunFlags } from './flags.ts'
 
 /** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
 export function runOptionsOf(flags: RunFlags): RunOptions {
-  const { cd, rounds, maxTime, maxTokens, maxCost, maxUsage, maxWait, model, effort, provider, engine, fallback, sandbox, yolo } = flags
+  const {
+    cd,
+    rounds,
+    maxTime,
+    maxTokens,
+    maxCost,
+    maxUsage,
+    maxWait,
+    model,
+    effort,
+    provider,
+    engine,
+    fallback,
+    sandbox,
+    yolo,
+  } = flags
   const { network, keepAwake, review, prove, requireProof, contractOnly, verify, config, codexBin } = flags
   return withoutUndefined({
     directory: cd,

@@ -317,7 +317,8 @@ async function takeSessionId(folder: string, id: string): Promise<string> {
     await mkdir(join(folder, id), { mode: 0o700 })
     return id
   } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') throw new UserError('CM0601', `The session ${id} exists already; continue it with codemachine resume ${id}.`)
+    if (systemErrorCode(error) === 'EEXIST')
+      throw new UserError('CM0601', `The session ${id} exists already; continue it with codemachine resume ${id}.`)
     throw unwritable(join(folder, id), error)
   }
 }

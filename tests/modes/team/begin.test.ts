@@ -176,7 +176,9 @@ promise('T2', 'A goal, a workspace or a place that will not do is refused in a s
 test('a workspace that cannot be written to, or is none, is refused in one sentence', async () => {
   await using place = await makePlace('')
   expect(await refused(begin(place, {}, '/proc/self'))).toMatch(/^\/proc\/\d+\/projects cannot be made: /)
-  expect(await refused(begin(place, {}, join(place.directory, 'none')))).toContain('cannot be used as the work directory')
+  expect(await refused(begin(place, {}, join(place.directory, 'none')))).toContain(
+    'cannot be used as the work directory',
+  )
 })
 
 test('a goal that is none is refused before anything is made', async () => {
@@ -201,7 +203,9 @@ test('a directory that is there is worked in as it is, and goes on with the goal
   expect(session.terms?.options).toMatchObject({ workspace: { run: 'runs/write-start-sh-2026-11-21.json' } })
   await begun.dropUnused()
   expect(await readdir(api)).toEqual(['PROJECT_INFO.json'])
-  expect(await refused(begin(place, { mode: 'review', goal: '', project: 'none' }))).toContain('cannot be used as the work directory')
+  expect(await refused(begin(place, { mode: 'review', goal: '', project: 'none' }))).toContain(
+    'cannot be used as the work directory',
+  )
   expect(await refused(begin(place, { mode: 'review', goal: '' }))).toContain('--project')
 })
 

@@ -25,7 +25,13 @@ test('secrets are listed by name, with those whose file is broken, in a project 
   await writeFile(join(records.secrets, 'A_KEY.json'), '{"value":"sk-live-0123456789')
   const listed = await listSecrets(records)
   expect(listed).toEqual([
-    { key: 'A_KEY', check: null, since: null, short: false, problem: expect.stringContaining('A_KEY.json does not hold a secret') },
+    {
+      key: 'A_KEY',
+      check: null,
+      since: null,
+      short: false,
+      problem: expect.stringContaining('A_KEY.json does not hold a secret'),
+    },
     { key: 'B_KEY', check: 'true', since: expect.any(Number), short: true, problem: null },
     { key: 'C_KEY', check: null, since: expect.any(Number), short: false, problem: null },
   ])

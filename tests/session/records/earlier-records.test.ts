@@ -64,7 +64,21 @@ function asData(line: string): string {
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, replays, refusedAnswers, outputs, decision, decided, ...later } =
     session
-  const { step, steps, follows, kept, providerInUse, providerTokens, engine, fullUntil, roundsOfEngines, run, usageTrends, maxUsage, ...newer } = later
+  const {
+    step,
+    steps,
+    follows,
+    kept,
+    providerInUse,
+    providerTokens,
+    engine,
+    fullUntil,
+    roundsOfEngines,
+    run,
+    usageTrends,
+    maxUsage,
+    ...newer
+  } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
     newer
   const {

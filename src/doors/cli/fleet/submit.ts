@@ -75,7 +75,8 @@ export async function submit(context: CliContext, words: readonly string[], flag
 
   async function rowsOfFile(): Promise<NightRow[]> {
     const other = Object.keys(flags).find(name => !BESIDE_FILE.has(name))
-    if (words.length > 0) throw new UserError('CM0102', 'A goal and --file cannot stand together; leave one of them out.')
+    if (words.length > 0)
+      throw new UserError('CM0102', 'A goal and --file cannot stand together; leave one of them out.')
     if (other !== undefined)
       throw new UserError(
         'CM0102',

@@ -63,7 +63,8 @@ function addFlowRun(flow: Command, does: Does): void {
     .on('option:no-mock', () => said.add('--no-mock'))
   withoutContract(withRunFlags(withValues(command), 'as many as its steps need')).action(
     async (...typed: unknown[]) => {
-      if (said.size > 1) throw new UserError('CM0102', '--mock and --no-mock cannot stand together; leave one of them out.')
+      if (said.size > 1)
+        throw new UserError('CM0102', '--mock and --no-mock cannot stand together; leave one of them out.')
       await run(...typed)
     },
   )
