@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../base/package.ts'
 import type { EngineSetup } from '../core/engine.ts'
-import { AcpEngine } from '../engines/acp/acp-engine.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { recordsOf, rootOf } from '../session/records/records.ts'
 import { shellWord } from '../tell/words/commands.ts'
@@ -61,6 +60,8 @@ async function lookAtEngine(
   places: { home: string; root: string },
 ): Promise<Finding> {
   const external = externalEngine(named, places)
+  // Loaded where one is tried, as in a run.
+  const { AcpEngine } = await import('../engines/acp/acp-engine.ts')
   const engine = new AcpEngine(external, setup)
   try {
     const said = await engine.greet()
@@ -81,7 +82,8 @@ async function lookAtEngine(
 function mendOf({ name }: NamedEngine, env: Readonly<Record<string, string>>, why: string): string {
   const preset = PRESETS[name]
   if (preset === undefined) return `Correct [engines.${name}] in your own config.toml, or leave it out.`
-  if (why !== 'auth') return `Install it with \`${preset.install}\`, or ignore it.`
+  if (why !== 'auth' && why !== 'config') return 'Run its program by hand to see what is wrong, or ignore it.'
+  if (why === 'config') return `Install it with \`${preset.install}\`, or ignore it.`
   const variables = Object.entries(env).map(([variable, value]) => `${variable}=${shellWord(value)}`)
   return `Log in: ${[...variables, preset.login].join(' ')}`
 }

@@ -46,6 +46,7 @@ function serve(): void {
     })
     .onRequest(methods.agent.session.new, async ({ params }) => {
       if (fault === 'dies in session/new') process.exit(5)
+      if (fault === 'begins no session') return {} as never
       if (fault === 'has no login') throw RequestError.authRequired()
       const [server] = params.mcpServers
       const id = randomUUID()

@@ -67,7 +67,15 @@ export class AcpEngine implements Engine {
 
   prepare(thread: ThreadSpec): PreparedRound {
     const refused = refusalOf(thread, this.name)
-    if (refused !== null) return unusableRound(thread, { class: 'config', message: refused })
+    return refused === null ? this.#round(thread) : unusableRound(thread, { class: 'config', message: refused })
+  }
+
+  /** Has the agent begin a session in its box, and ends it: what it says of itself, or why it cannot work. Never rejects. */
+  async greet(): Promise<{ agent: string } | RoundOutcome> {
+    return await this.#round({ ...THREAD_OF_TRY, readOnly: true }).greet()
+  }
+
+  #round(thread: ThreadSpec): AcpRound {
     const round: AcpRound = new AcpRound({
       ...this.#options,
       external: this.#external,
@@ -77,19 +85,6 @@ export class AcpEngine implements Engine {
     })
     this.#rounds.add(round)
     return round
-  }
-
-  /** Has the agent begin a session in its box, and ends it: what it says of itself, or why it cannot work. Never rejects. */
-  async greet(): Promise<{ agent: string } | RoundOutcome> {
-    const round: AcpRound = new AcpRound({
-      ...this.#options,
-      external: this.#external,
-      thread: { ...THREAD_OF_TRY, readOnly: true },
-      rights: this.#rights,
-      onOver: () => this.#rounds.delete(round),
-    })
-    this.#rounds.add(round)
-    return await round.greet()
   }
 
   get hidesFiles(): boolean {
@@ -161,7 +156,6 @@ interface Session {
   connection: ClientConnection
   id: string
   updates: AcpUpdates
-  tools: ServedTools | null
 }
 
 /**
@@ -181,6 +175,8 @@ class AcpRound implements PreparedRound {
   readonly #leaving = new AbortController()
   #session: Session | null = null
   #server: AppServer | null = null
+  /** Served from before its session begins until it has ended, however that is. */
+  #tools: ServedTools | null = null
   #run: RoundRun | null = null
   #isTurnOn = false
   #asked = 0
@@ -303,6 +299,7 @@ class AcpRound implements PreparedRound {
           `${external.name} speaks version ${String(speaks)} of the Agent Client Protocol; codemachine speaks ${PROTOCOL_VERSION}.`,
         )
       const tools = await this.#offer(run, hello)
+      this.#tools = tools
       const created = await ask(methods.agent.session.new, {
         cwd: directory,
         mcpServers:
@@ -316,14 +313,11 @@ class AcpRound implements PreparedRound {
                   headers: [{ name: 'authorization', value: tools.authorization }],
                 },
               ],
-      }).catch(async (error: unknown) => {
-        await tools?.[Symbol.asyncDispose]()
-        throw error
       })
       const id = stringMember(created, 'sessionId')
       if (id === null) return config(`${external.name} began no session: its answer to session/new has no sessionId.`)
       updates = new AcpUpdates(directory, id)
-      const session = { agent: agentOf(hello), server, connection, id, updates, tools }
+      const session = { agent: agentOf(hello), server, connection, id, updates }
       // From here on `#leave` ends it, whatever comes of the model.
       this.#session = session
       await this.#chooseMode(created, id, ask)
@@ -545,9 +539,10 @@ class AcpRound implements PreparedRound {
 
   async #leave(): Promise<void> {
     this.#leaving.abort()
-    const { tools = null, connection } = this.#session ?? {}
-    connection?.close()
+    this.#session?.connection.close()
     await this.#server?.close()
+    const tools = this.#tools
+    this.#tools = null
     await tools?.[Symbol.asyncDispose]()
     if (this.#isOver) return
     this.#isOver = true

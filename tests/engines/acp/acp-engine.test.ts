@@ -48,6 +48,7 @@ const STARTS: readonly (readonly [fault: string, end: RoundOutcome['class'], say
   ['says nothing', 'silent', /^mine did not answer initialize within 1\.5 s\.$/],
   ['is newer', 'config', /speaks version 99 of the Agent Client Protocol; codemachine speaks 1/],
   ['has no login', 'auth', /auth/i],
+  ['begins no session', 'config', /^mine began no session|invalid/i],
 ]
 
 test.each(STARTS)('an agent that %s ends its round as "%s", in a sentence that names it', async (fault, end, words) => {
