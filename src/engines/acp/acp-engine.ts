@@ -214,6 +214,9 @@ class AcpRound implements PreparedRound {
     if (this.#cause) return this.#cause
     this.#run = run
     this.#feed.open(run)
+    const { images = [] } = run
+    if (images.length > 0)
+      this.#warn(`The engine ${this.#options.external.name} is sent no pictures; their paths are in the prompt.`)
     const outcome = await this.#begin(run)
     if (!this.#isKept(outcome)) await this.#leave()
     return outcome
