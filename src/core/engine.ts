@@ -4,6 +4,7 @@ import type { EventOf, LiveEvent, SessionEvent } from './events/events.ts'
 import type { RoundOutcome } from './events/outcome.ts'
 import type { ProvidersByName } from './shapes/provider.ts'
 import type { SandboxChoice } from './shapes/sandbox.ts'
+import { loginOfEngine } from './state/usage.ts'
 
 /** What an engine reports of a running round. */
 export type EngineEvent = Extract<
@@ -207,6 +208,16 @@ export class Engines {
   /** The engine that a thread runs on. Where there is none of that name, one whose rounds end with the class `config`. */
   of({ engine: name = this.usual }: Pick<ThreadSpec, 'engine'>): Engine {
     return this.#engines.get(name) ?? missingEngine(name, [...this.#engines.keys()])
+  }
+
+  /** The login whose usage windows a thread uses; null: that of a provider, of which nothing is known. */
+  loginOf({ engine = this.usual, provider }: Pick<ThreadSpec, 'engine' | 'provider'>): string | null {
+    return provider === undefined ? loginOfEngine(engine) : null
+  }
+
+  /** What its engine reports of a thread, as it is journaled: usage windows name whose they are. */
+  reported(event: EngineEvent, { engine = this.usual }: Pick<ThreadSpec, 'engine'>): EngineEvent {
+    return event.type === 'limits' ? { engine, ...event } : event
   }
 
   /** Has the engine of a thread prepare it, as `Engine.prepare`. */

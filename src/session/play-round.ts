@@ -8,6 +8,7 @@ import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '
 import { problemOfModel } from '../core/rules/cost.ts'
 import { CARRY_ON } from '../core/rules/notices.ts'
 import { sessionTokens } from '../core/state/state.ts'
+import { usageOf } from '../core/state/usage.ts'
 import type { SessionLog } from './session-log.ts'
 
 interface PlayTurnsOptions {
@@ -355,8 +356,9 @@ export class FirstFailure {
 interface LimitPolicy {
   /** What an agent gets to come to a safe stop, ms. */
   graceMs: number
-  /** The part of the account's usage window that may be used, 0 to 100; null: all. */
+  /** The part of a usage window that may be used, 0 to 100; null: all. `login`: whose window, as of `Engines.loginOf`. */
   maxUsage: number | null
+  login: string | null
   /** How long the session may still be worked on, ms; infinity: no limit. */
   timeLeftMs: number
   /** How long the round may take, ms; left out: as long as the session may. */
@@ -416,8 +418,8 @@ class LimitWatch {
       const reached = limitReached(state.limits, used)
       if (reached === 'tokens' || reached === 'cost') this.#windDown(reached)
     } else if (event.type === 'limits' && maxUsage !== null) {
-      const windows = [state.primaryWindow, state.secondaryWindow]
-      if (renewalOf(windows, maxUsage, clock.now()) !== null) this.#windDown('usage')
+      const { primaryWindow, secondaryWindow } = usageOf(state, this.#options.login)
+      if (renewalOf([primaryWindow, secondaryWindow], maxUsage, clock.now()) !== null) this.#windDown('usage')
     }
   }
 

@@ -356,8 +356,8 @@ export class Rounds {
 
   #terms(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
     const { provider } = thread
-    const isReplay = this.#options.engines.of(thread).replays === true
-    const { log, asked, policy, clock, roundsDirectory, redactor } = this.#options
+    const { log, asked, policy, clock, roundsDirectory, redactor, engines } = this.#options
+    const isReplay = engines.of(thread).replays === true
     const { budget, ahead } = this.#means
     return {
       log,
@@ -366,13 +366,14 @@ export class Rounds {
       redactLine: line => redactor.line(line),
       graceMs: policy.graceMs,
       maxUsage: provider === undefined ? budget.maxUsage : null,
+      login: engines.loginOf(thread),
       timeLeftMs: budget.timeLeftMs,
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {
         if (event.type === 'warning' && !this.#isNews(event.message)) return
         // What a recording once used, nobody uses now.
         if (event.type === 'usage' && isReplay) return
-        log.emit(event)
+        log.emit(engines.reported(event, thread))
         // While a claim is reviewed, nobody knows whether another round follows.
         if (event.type === 'turn-started' && log.state.running !== null) ahead.startNext()
       },
@@ -542,7 +543,8 @@ export class ThreadAhead {
     const limits = await Promise.race([prepared.limits(), late])
     answered.abort()
     // The session may have ended meanwhile.
-    if (limits !== null && this.#ahead === prepared) log.emit({ type: 'limits', ...limits })
+    if (limits !== null && this.#ahead === prepared)
+      log.emit(this.#options.engines.reported({ type: 'limits', ...limits }, thread))
   }
 
   /** The one that was started, if it is what is wanted; else another. From now on it is the caller's. */

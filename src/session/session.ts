@@ -18,6 +18,7 @@ import { engineWithRoom } from '../core/rules/fallback.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { usageOf } from '../core/state/usage.ts'
 import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/template.ts'
 import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
@@ -234,7 +235,7 @@ export class Session {
     const limit = rounds === null ? null : this.#budget.limitReached(rounds)
     if (limit !== null) return { kind: 'limit', limit }
     if (thread === undefined) return await begin('own')
-    const usage = isOfAccount(thread) ? this.#usageReached(isFirst) : null
+    const usage = this.#usageReached(thread, isFirst)
     if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason, thread)
     const way = this.#providers.take(thread)
     // The template is asked anew: a person may have said something meanwhile.
@@ -387,18 +388,21 @@ export class Session {
   /** What follows a round or a review that ended so, by its provider's rule or by that of all. */
   #afterRound(outcome: RoundOutcome, thread: ThreadSpec): AfterRound {
     const { state } = this.#log
-    // The usage windows are those of the account, which is another one's.
-    const known = isOfAccount(thread) ? state : { ...state, primaryWindow: null, secondaryWindow: null }
+    const known = { ...state, ...usageOf(state, this.#options.engines.loginOf(thread)) }
     return this.#providers.after(outcome, thread) ?? afterRound(outcome, known, this.#moment())
   }
 
-  /** The wait, or the end, if as much of the account's usage limit is used as may be; null if less is used. */
-  #usageReached(isFirst: boolean): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
-    const { clock, policy } = this.#options
+  /** The wait, or the end, if as much of a login's usage limit is used as may be; null if less is used. */
+  #usageReached(
+    thread: ThreadSpec,
+    isFirst: boolean,
+  ): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
+    const { clock, policy, engines } = this.#options
     const { state } = this.#log
-    const share = policy.maxUsage ?? (isFirst && !state.hasCredits ? 100 : null)
+    const { primaryWindow, secondaryWindow, hasCredits } = usageOf(state, engines.loginOf(thread))
+    const share = policy.maxUsage ?? (isFirst && !hasCredits ? 100 : null)
     if (share === null) return null
-    const windows = [state.primaryWindow, state.secondaryWindow]
+    const windows = [primaryWindow, secondaryWindow]
     const renewedAt = renewalOf(windows, share, clock.now())
     if (renewedAt === null || renewedAt <= this.#budget.waivedUntil) return null
     const used = Math.max(...windows.map(window => window?.usedPercent ?? 0))
@@ -804,8 +808,3 @@ function withoutHint(after: AfterRound): AfterRound {
 
 /** What is known of a reviewer's thread before its input is made up. */
 const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const
-
-/** Whether a thread uses the account whose usage windows are known. */
-function isOfAccount({ provider, engine }: ThreadSpec): boolean {
-  return provider === undefined && engine === undefined
-}

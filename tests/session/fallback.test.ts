@@ -92,6 +92,21 @@ test.each(['throttle', 'network'] as const)('a round that ends as %s is no reaso
   expect(changes).toEqual([])
 })
 
+test('what may be used of the window of one engine says nothing of the next one', async () => {
+  const reports: Play = ({ run }) => {
+    const primary = { usedPercent: 90, windowMinutes: 300, resetsAt: FIRST_AT + 2 * HOUR }
+    run.onEvent({ type: 'limits', primary, secondary: null })
+    return worked
+  }
+  const { waits, engines, changes, events } = await play([reports, works(), works(), works(3 * HOUR), works()], {
+    policy: { maxUsage: 80, fallback: { engines: ['claude'], afterMs: 15 * 60_000 } },
+  })
+  expect(waits).toEqual([])
+  expect(eventsOf(events, 'limits').map(({ engine }) => engine)).toEqual(['played'])
+  expect(engines.slice(0, 3)).toEqual(['played', 'claude', 'claude'])
+  expect(changes.map(({ to }) => to)).toEqual(['claude', 'played'])
+})
+
 test('a session that is resumed goes on with the engine that it had, and comes back when the window resets', async () => {
   const first = await play([full(2 * HOUR), works()], {
     memory: () => UNCLAIMED,

@@ -94,6 +94,7 @@ export const roundEvent = variant('type', {
       optional(flag),
       'whether the account has credits to continue with when a window is full; missing: codex did not say',
     ),
+    engine: about(optional(text), 'the engine whose login they are of; left out: codex'),
   },
   'model-rerouted': {
     round,

@@ -63,6 +63,7 @@ import {
   sessionTokens,
   tokensOfProviders,
 } from './state.ts'
+import { CODEX_LOGIN, loginOfEngine, onLoginOf, usageOf, withUsage } from './usage.ts'
 
 /** The state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
 export function fold(state: SessionState, event: Recorded, templates: ReadonlyMap<string, SessionKind>): SessionState {
@@ -142,7 +143,7 @@ function endStep(state: SessionState, { step }: { step: number }, at: number): S
 }
 
 /** Another login's windows are others: what was waited for is not waited for there. */
-const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false }
+const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false, otherLogins: {} }
 /** The state after one more event of the session as a whole. Pure. */
 const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   'session-moved': (state, { directory, host }) => ({ ...state, ...OTHER_LOGIN, directory, host }),
@@ -185,7 +186,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   }),
   'wait-ended': endWait,
   'engine-changed': (state, { from, to, isUsual, until }) => ({
-    ...state,
+    ...onLoginOf(state, to),
     engine: isUsual ? null : to,
     fullUntil: until === null ? state.fullUntil : { ...state.fullUntil, [from]: Date.parse(until) },
   }),
@@ -361,7 +362,7 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
 /** The state after one more event of a round. Pure. */
 const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-started': (state, event, at) => ({
-    ...releaseHold(state, at),
+    ...releaseHold(onLoginOf(state, event.engine), at),
     contract: withWho(state.contract, 'worker', {
       engine: event.engine,
       provider: event.provider ?? null,
@@ -421,13 +422,16 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       }),
     })
   },
-  limits: (state, event) => ({
-    ...state,
-    primaryWindow: event.primary,
-    secondaryWindow: event.secondary,
-    hasCredits: event.credits ?? false,
-    usageTrends: trendsAfterLimits(state.usageTrends, event, state.running !== null),
-  }),
+  limits: (state, event) => {
+    const login = loginOfEngine(event.engine ?? CODEX_LOGIN)
+    const { usageTrends } = usageOf(state, login)
+    return withUsage(state, login, {
+      primaryWindow: event.primary,
+      secondaryWindow: event.secondary,
+      hasCredits: event.credits ?? false,
+      usageTrends: trendsAfterLimits(usageTrends, event, state.running !== null),
+    })
+  },
   'model-rerouted': (state, event) => ({ ...state, modelInUse: event.to }),
   'request-answered': state => state,
   'question-asked': (state, event) => ({

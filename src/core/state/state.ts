@@ -17,7 +17,6 @@ import type {
   RunAllowance,
   SessionLimits,
   SessionOutcome,
-  UsageWindow,
   WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
@@ -25,7 +24,6 @@ import type { RefusedAnswers } from '../rules/answer.ts'
 import type { ContractState } from '../rules/contract.ts'
 import { addTokens, type Cost, type ModelPrice, NO_COST } from '../rules/cost.ts'
 import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
-import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import type { CounterProof } from '../rules/proof/counter-proof.ts'
@@ -33,6 +31,7 @@ import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
+import { NO_LOGINS, type UsedLogins } from './usage.ts'
 
 /** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
 export type EndedRound = Pick<
@@ -287,7 +286,7 @@ export interface GateFailure {
 }
 
 /** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
-export interface SessionState {
+export interface SessionState extends UsedLogins {
   id: string
   goal: string
   template: string
@@ -423,12 +422,7 @@ export interface SessionState {
   cost: Cost
   contextWindow: number | null
   contextTokens: number | null
-  primaryWindow: UsageWindow | null
-  secondaryWindow: UsageWindow | null
-  /** Whether the account uses credits after a window is full. */
-  hasCredits: boolean
-  /** What the rounds have used of each window, and the per cent that may be used; null: all. */
-  usageTrends: UsageTrends
+  /** The per cent of each window that may be used; null: all. */
   maxUsage: number | null
   /** What is waited for now; `until` and `since` are Unix time, ms. */
   waiting: { until: number; since: number; reason: WaitReason; cause: RoundOutcome } | null
@@ -506,7 +500,7 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 }
 
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
-const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
+const NOTHING_SPENT = { prices: [], cost: NO_COST, maxUsage: null }
 const NOTHING_SAID = { questions: 0, asked: [], personSaid: [], goalRestored: false, notices: [] }
 const NO_REPLAY = { replayed: false, replays: false }
 const NOTHING_YET = {
@@ -589,9 +583,7 @@ export function emptyState(id: string): SessionState {
     ...NOTHING_SPENT,
     contextWindow: null,
     contextTokens: null,
-    primaryWindow: null,
-    secondaryWindow: null,
-    hasCredits: false,
+    ...NO_LOGINS,
     waiting: null,
     ...NEVER_HELD,
     decision: null,

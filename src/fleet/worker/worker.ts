@@ -6,6 +6,7 @@ import { messageOf, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import type { RecordedOf } from '../../core/events/events.ts'
 import type { Reply } from '../../core/shapes/reply.ts'
+import { CODEX_LOGIN } from '../../core/state/usage.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { endWhatWasLeft } from '../../project/engine-of-project.ts'
 import type { Ask } from '../../project/library.ts'
@@ -360,6 +361,8 @@ class Worker {
   /** Keeps what is used of the login's windows; while one is used up, nothing is taken: a worker with another login may. */
   #hearOfLogin(event: RecordedOf<'limits' | 'waiting'>): void {
     if (event.type === 'limits') {
+      // What a worker tells of its login is of codex.
+      if ((event.engine ?? CODEX_LOGIN) !== CODEX_LOGIN) return
       const windows = [event.primary, event.secondary].flatMap(window => window ?? [])
       this.#login = {
         ...this.#login,

@@ -81,6 +81,7 @@ export async function reviewWork(
         onEvent: event => log.emit(event),
         graceMs: settings.graceMinutes * 60_000,
         maxUsage: null,
+        login: null,
         timeLeftMs: Number.POSITIVE_INFINITY,
       },
     )

@@ -86,6 +86,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
       { round, instance, input },
       {
         ...options,
+        onRoundEvent: event => options.onRoundEvent(engines.reported(event, thread)),
         onThread,
         ...(feed && { onText: text => feed.text(text) }),
         windDown,

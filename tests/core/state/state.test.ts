@@ -23,7 +23,8 @@ const NONE = emptyState('s')
 const ended = { outcome: { kind: 'limit', limit: 'time' }, exitCode: 3, durationMs: 5000 } as const
 
 test('nothing is known of a session before its first event', () => {
-  const { id, ...rest } = NONE
+  const { id, login, ...rest } = NONE
+  expect(login).toBe('codex')
   const values = Object.values(rest).filter(value => typeof value !== 'object' || Array.isArray(value))
   expect(values.filter(value => value !== false && value !== '' && value !== 0 && String(value) !== '')).toEqual([])
   expect(NONE).toMatchObject({ limits: { rounds: null, timeMs: null, tokens: null }, claim: { state: 'none' } })

@@ -113,6 +113,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   limits: {
     type: 'limits',
     credits: true,
+    engine: 'codex',
     primary: { usedPercent: 40, windowMinutes: 300, resetsAt: null },
     secondary: null,
   },

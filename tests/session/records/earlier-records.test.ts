@@ -74,6 +74,8 @@ function asThen(session: SessionState): object {
     engine,
     fullUntil,
     roundsOfEngines,
+    login,
+    otherLogins,
     run,
     usageTrends,
     maxUsage,
@@ -111,6 +113,7 @@ function asThen(session: SessionState): object {
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
+  expect([login, otherLogins]).toEqual(['codex', {}])
   expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
