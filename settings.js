@@ -64,6 +64,12 @@ export default {
   /** A window that resets within this time is waited for all the same, such as '15m'. */
   fallbackAfter: '15m',
 
+  /**
+   * What else begins a round again on the next engine: 'quota' or 'credit' of the account is used up, or its 'login' is
+   * refused. A full 'window' always does.
+   */
+  fallbackOn: ['window'],
+
   /** What the agent may write: 'read-only', 'workspace-write' or 'danger-full-access'. */
   sandbox: 'workspace-write',
 

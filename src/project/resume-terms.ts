@@ -387,13 +387,13 @@ export function policyOf(settings: PolicySettings): RunnerPolicy {
     get stallRounds() {
       return settings.stallRounds
     },
-    fallback: { engines: settings.fallback, afterMs: settings.fallbackAfter },
+    fallback: { engines: settings.fallback, afterMs: settings.fallbackAfter, on: settings.fallbackOn },
   }
 }
 
 type PolicySettings = Pick<
   Settings,
-  'fallback' | 'fallbackAfter' | 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'
+  'fallback' | 'fallbackAfter' | 'fallbackOn' | 'graceMinutes' | 'maxWait' | 'decideAfter' | 'maxUsage' | 'stallRounds'
 >
 
 /**

@@ -14,7 +14,7 @@ import { type AfterRound, afterRenewal, afterRound, waitAtMost } from '../core/r
 import type { AskedAnswer } from '../core/rules/answer.ts'
 import type { ContractStep } from '../core/rules/contract.ts'
 import { checkedDecision, type Decision, endOfHold, type HoldEnd, type OpenDecision } from '../core/rules/decision.ts'
-import { engineWithRoom } from '../core/rules/fallback.ts'
+import { engineWithRoom, fallbackCause, NOT_IN_THIS_RUN } from '../core/rules/fallback.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -440,10 +440,10 @@ export class Session {
   ): Promise<SessionOutcome | null> {
     switch (after.kind) {
       case 'end':
-        return after.outcome
+        return this.#fallsBack(thread, outcome, resumableAt(after.outcome)) ? null : after.outcome
       case 'wait':
         if (this.#fallsBack(thread, outcome, after.until)) return null
-        await this.#wait(reason, outcome, after.until)
+        await this.#wait(reason, outcome, Math.min(after.until, ...this.#otherResets(thread, outcome)))
         return null
       case 'ask-template':
         // What is to be done about it would be said of a round that never comes.
@@ -454,19 +454,36 @@ export class Session {
     }
   }
 
-  /** Whether another engine goes on in the place of one whose usage window is full and resets too late. `until`: Unix time, ms. */
-  #fallsBack(thread: ThreadSpec, { class: end, message }: RoundOutcome, until: number): boolean {
+  /**
+   * Whether another engine goes on in the place of one that cannot.
+   * @param until when its usage window resets, Unix time in ms; null: nobody knows
+   */
+  #fallsBack(thread: ThreadSpec, outcome: RoundOutcome, until: number | null): boolean {
     const { policy, engines, clock } = this.#options
-    const { engine, fullUntil } = this.#log.state
+    const { fullUntil } = this.#log.state
+    const { on, afterMs } = policy.fallback
     const from = thread.engine ?? engines.usual
-    // Who was named for a review alone is waited for.
-    const isOfRounds = thread.provider === undefined && from === (engine ?? engines.usual)
+    const cause = fallbackCause(outcome)
     const now = clock.now()
-    if (end !== 'window' || !isOfRounds || until - now <= policy.fallback.afterMs) return false
-    const to = engineWithRoom(engines.usual, policy.fallback, { ...fullUntil, [from]: until }, now)
+    if (cause === null || !this.#isOfRounds(thread) || (until !== null && until - now <= afterMs)) return false
+    if (cause !== 'window' && !on.includes(cause)) return false
+    const to = engineWithRoom(engines.usual, policy.fallback, { ...fullUntil, [from]: until ?? NOT_IN_THIS_RUN }, now)
     if (to === null) return false
-    this.#changeEngine(from, to, new Date(until).toISOString(), message ?? 'The usage window is full.')
+    const why = outcome.message ?? 'The usage window is full.'
+    this.#changeEngine({ from, to, until: until === null ? null : new Date(until).toISOString(), fault: cause, why })
     return true
+  }
+
+  /** Whether a thread is on the engine of the rounds; one that was named for a role is waited for. */
+  #isOfRounds({ engine, provider }: ThreadSpec): boolean {
+    const { usual } = this.#options.engines
+    return provider === undefined && (engine ?? usual) === (this.#log.state.engine ?? usual)
+  }
+
+  /** When full windows of other engines reset that could run the rounds before this one's does; Unix time, ms. */
+  #otherResets(thread: ThreadSpec, { class: end }: RoundOutcome): number[] {
+    if (end !== 'window' || !this.#isOfRounds(thread)) return []
+    return Object.values(this.#log.state.fullUntil).filter(until => until > this.#options.clock.now())
   }
 
   /** Goes back to the first engine that has room again. */
@@ -477,14 +494,15 @@ export class Session {
     const room = engineWithRoom(engines.usual, policy.fallback, fullUntil, clock.now())
     // A person who resumes the session without it no longer wants it.
     const to = room ?? (policy.fallback.engines.includes(engine) ? null : engines.usual)
-    if (to !== null && to !== engine) this.#changeEngine(engine, to, null, `The usage window of ${to} has been reset.`)
+    if (to === null || to === engine) return
+    const why = to in fullUntil ? `The usage window of ${to} has been reset.` : `The session tries ${to} again.`
+    this.#changeEngine({ from: engine, to, until: null, why })
   }
 
-  #changeEngine(from: string, to: string, until: string | null, why: string): void {
+  #changeEngine(change: Omit<EventOf<'engine-changed'>, 'type' | 'round' | 'isUsual'>): void {
     this.#releaseIdle()
     const round = this.#log.state.roundsUsed + 1
-    const isUsual = to === this.#options.engines.usual
-    this.#log.emit({ type: 'engine-changed', round, from, to, isUsual, until, why })
+    this.#log.emit({ type: 'engine-changed', round, isUsual: change.to === this.#options.engines.usual, ...change })
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -804,6 +822,12 @@ const STILL_PAUSED = 'It was paused, and nobody resumed it.'
 function withoutHint(after: AfterRound): AfterRound {
   if (after.kind !== 'end' || after.outcome.kind !== 'needs-person') return after
   return { ...after, outcome: { ...after.outcome, hint: null } }
+}
+
+/** When a session that ended for a wait too long could be resumed, Unix time in ms; null: nobody knows. */
+function resumableAt(outcome: SessionOutcome): number | null {
+  const hint = outcome.kind === 'needs-person' ? outcome.hint : null
+  return hint?.do === 'resume' ? Date.parse(hint.at) : null
 }
 
 /** What is known of a reviewer's thread before its input is made up. */

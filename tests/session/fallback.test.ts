@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import type { Engine, ThreadSpec } from '../../src/core/engine.ts'
 import type { RoundOutcome } from '../../src/core/events/outcome.ts'
-import { engineWithRoom } from '../../src/core/rules/fallback.ts'
+import { engineWithRoom, type FallbackTerms } from '../../src/core/rules/fallback.ts'
 import { CLAIMED, type Play, type PlayOptions, playSession, UNCLAIMED } from '../support/played-session.ts'
 import { eventsOf } from '../support/scene.ts'
 import { FIRST_AT, worked } from '../support/session-events.ts'
@@ -44,7 +44,7 @@ async function play(plays: readonly Play[], options: Partial<PlayOptions> = {}) 
     folder,
     limits: { rounds: 20 },
     memory: rounds => (rounds >= plays.length ? CLAIMED : UNCLAIMED),
-    policy: { fallback: { engines: ['claude', 'gemini'], afterMs: 15 * 60_000 } },
+    policy: { fallback: { engines: ['claude', 'gemini'], afterMs: 15 * 60_000, on: ['window'] } },
     engines: played => ({ claude: noted(played, 'claude'), gemini: noted(played, 'gemini') }),
     ...options,
   })
@@ -73,7 +73,8 @@ test('the round begins again on the next engine where the window resets late, an
 test('an engine whose window is full, too, gives way to the one after it; where all are full it waits', async () => {
   const { changes, engines, waits } = await play([full(2 * HOUR), full(3 * HOUR), full(4 * HOUR), works(), works()])
   expect(changes.slice(0, 2).map(({ to }) => to)).toEqual(['claude', 'gemini'])
-  expect(waits).toHaveLength(1)
+  // Until the first of them has room.
+  expect(waits.map(({ until }) => until)).toEqual([at(2 * HOUR + SLACK)])
   expect(engines.slice(0, 3)).toEqual(['played', 'claude', 'gemini'])
   expect(engines[3]).toBe('played')
 })
@@ -99,7 +100,7 @@ test('what may be used of the window of one engine says nothing of the next one'
     return worked
   }
   const { waits, engines, changes, events } = await play([reports, works(), works(), works(3 * HOUR), works()], {
-    policy: { maxUsage: 80, fallback: { engines: ['claude'], afterMs: 15 * 60_000 } },
+    policy: { maxUsage: 80, fallback: { engines: ['claude'], afterMs: 15 * 60_000, on: ['window'] } },
   })
   expect(waits).toEqual([])
   expect(eventsOf(events, 'limits').map(({ engine }) => engine)).toEqual(['played'])
@@ -118,6 +119,51 @@ test('a session that is resumed goes on with the engine that it had, and comes b
   const second = await play([works(), works(3 * HOUR), works(), works()], { journal: first.events })
   expect(second.engines.slice(0, 1)).toEqual(['claude'])
   expect(second.changes).toContainEqual({ from: 'claude', to: 'played', until: null })
+})
+
+const login: Play = () => ({ class: 'auth', message: 'Your login has expired.' })
+const quota: Play = () => ({ class: 'quota', message: 'Quota exceeded.' })
+const credit: Play = () => ({ class: 'quota', message: 'Your workspace is out of credits.' })
+const on = (...causes: FallbackTerms['on']): Partial<PlayOptions> => ({
+  policy: { fallback: { engines: ['claude'], afterMs: 15 * 60_000, on: causes } },
+})
+
+test.each([
+  ['login', login],
+  ['quota', quota],
+  ['credit', credit],
+] as const)(
+  'a fault of %s begins the round again on the next engine only if the person has named it',
+  async (cause, fault) => {
+    const named = await play([fault, works(), works(9 * HOUR), works()], on(cause))
+    expect(named.outcome.kind).toBe('done')
+    expect(named.changes).toEqual([{ from: 'played', to: 'claude', until: null }])
+    expect(eventsOf(named.events, 'engine-changed')[0]?.fault).toBe(cause)
+    expect(named.engines).toEqual(['played', ...named.engines.slice(1).fill('claude')])
+    const others = (['login', 'quota', 'credit'] as const).filter(each => each !== cause)
+    const unnamed = await play([fault, works()], on(...others))
+    expect([unnamed.outcome.kind, unnamed.changes]).toEqual(['needs-person', []])
+  },
+)
+
+test('an engine that had no login is tried again once the session is resumed', async () => {
+  const first = await play([login, works()], {
+    ...on('login'),
+    memory: () => UNCLAIMED,
+    onEvent: (event, { asked }) => {
+      if (event.type === 'round-ended' && event.outcome.class === 'worked') asked.stopAfterRound()
+    },
+  })
+  const second = await play([works(), works()], { ...on('login'), journal: first.events })
+  expect([first.engines, second.engines[0]]).toEqual([['played', 'claude'], 'played'])
+  expect(eventsOf(second.events, 'engine-changed').at(-1)?.why).toBe('The session tries played again.')
+})
+
+test('a window that resets only after the longest wait gives way to another engine, too', async () => {
+  const { outcome, changes } = await play([full(100 * HOUR), works(), works()], {
+    policy: { maxWaitMs: HOUR, fallback: { engines: ['claude'], afterMs: 15 * 60_000, on: [] } },
+  })
+  expect([outcome.kind, changes]).toEqual(['done', [{ from: 'played', to: 'claude', until: at(100 * HOUR + SLACK) }]])
 })
 
 test('a limit of tokens ends a session whose engine does not say what it used, in a sentence', async () => {

@@ -301,7 +301,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       decideAfterMs: 600_000,
       maxUsage: null,
       stallRounds: 1000,
-      fallback: { engines: [], afterMs: 900_000 },
+      fallback: { engines: [], afterMs: 900_000, on: [] },
       ...options.policy,
     },
     roundsDirectory: options.folder,

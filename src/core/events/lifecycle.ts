@@ -202,7 +202,11 @@ export const lifecycleEvent = variant('type', {
     isUsual: about(flag, 'whether that is the engine that the session began with'),
     until: about(
       nullOr(moment),
-      'when the usage window of `from` resets, which is full; `null`: it is not, but `to` has room again. ISO 8601 in UTC',
+      'when the usage window of `from` resets, which is full; `null`: it is not, or nobody knows. ISO 8601 in UTC',
+    ),
+    fault: about(
+      optional(oneOf('window', 'quota', 'login', 'credit')),
+      'why `from` cannot go on: `window`, `quota`, `login` or `credit`. Without `until` a resume tries it again. Left out: `to` is used again, or an older version',
     ),
     why: about(text, 'the cause, in a sentence'),
   },

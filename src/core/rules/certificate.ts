@@ -146,7 +146,14 @@ const certificateSchema = v.object({
   /** Rounds that counted. */
   rounds: count,
   /** Where another agent than codex worked: the rounds that began on each engine, and who reviewed; left out: codex alone. */
-  engines: v.optional(v.object({ rounds: v.record(text, count), review: v.optional(text) })),
+  engines: v.optional(
+    v.object({
+      rounds: v.record(text, count),
+      /** The last 50 changes between them, each with the round that began so; left out: none, or an older version. */
+      changes: v.optional(v.array(v.object({ round: count, from: text, to: text }))),
+      review: v.optional(text),
+    }),
+  ),
   tokens: count,
   /** Time that it was worked on, ms. */
   timeMs: count,
@@ -210,10 +217,11 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-function enginesPart({ roundsOfEngines: rounds, review }: SessionState): Pick<Certificate, 'engines'> {
+function enginesPart({ roundsOfEngines: rounds, engineChanges, review }: SessionState): Pick<Certificate, 'engines'> {
   const reviewer = review?.engine ?? null
   if (reviewer === null && Object.keys(rounds).every(name => name === 'codex')) return {}
-  return { engines: { rounds, ...(reviewer === null ? {} : { review: reviewer }) } }
+  const changes = engineChanges.length === 0 ? {} : { changes: [...engineChanges] }
+  return { engines: { rounds, ...changes, ...(reviewer === null ? {} : { review: reviewer }) } }
 }
 
 /** What a certificate says of the contract; nothing where none was accepted. */

@@ -11,6 +11,7 @@ import type {
 import { type Item, isCutOff, isWork } from '../events/items.ts'
 import { newContract } from '../rules/contract.ts'
 import { costAfter, usedSoFar } from '../rules/cost.ts'
+import { NOT_IN_THIS_RUN } from '../rules/fallback.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import { replannedNotice, stuckNotice } from '../rules/notices.ts'
 import {
@@ -144,6 +145,8 @@ function endStep(state: SessionState, { step }: { step: number }, at: number): S
 
 /** Another login's windows are others: what was waited for is not waited for there. */
 const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false, otherLogins: {} }
+/** How many changes of the engine are kept; a certificate names them. */
+const MOST_CHANGES = 50
 /** The state after one more event of the session as a whole. Pure. */
 const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   'session-moved': (state, { directory, host }) => ({ ...state, ...OTHER_LOGIN, directory, host }),
@@ -185,10 +188,14 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
   }),
   'wait-ended': endWait,
-  'engine-changed': (state, { from, to, isUsual, until }) => ({
+  'engine-changed': (state, { from, to, isUsual, until, fault, round }) => ({
     ...onLoginOf(state, to),
     engine: isUsual ? null : to,
-    fullUntil: until === null ? state.fullUntil : { ...state.fullUntil, [from]: Date.parse(until) },
+    engineChanges: [...state.engineChanges, { round, from, to }].slice(-MOST_CHANGES),
+    fullUntil:
+      until === null && fault === undefined
+        ? state.fullUntil
+        : { ...state.fullUntil, [from]: until === null ? NOT_IN_THIS_RUN : Date.parse(until) },
   }),
   'stop-asked': (state, { agent }) => (agent === undefined ? { ...state, stopAsked: true } : state),
   paused: (state, _, at) => hold(state, at),
@@ -264,6 +271,8 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     providerTokens: tokensOfProviders(state),
     threadTokens: {},
     failures: NO_FAILURES,
+    // What a person had to mend may be mended.
+    fullUntil: Object.fromEntries(Object.entries(state.fullUntil).filter(([, until]) => until < NOT_IN_THIS_RUN)),
     // A person has looked at it since it ended.
     stall: ended === null ? state.stall : NO_STALL,
     claim: claimAtResume(state),

@@ -317,6 +317,8 @@ export interface SessionState extends UsedLogins {
   engine: string | null
   /** When the usage windows that were full reset, by engine; Unix time, ms. */
   fullUntil: Readonly<Record<string, number>>
+  /** The last changes of the engine of the rounds, each with the round that began with it. */
+  engineChanges: readonly Pick<EventOf<'engine-changed'>, 'round' | 'from' | 'to'>[]
   /** Rounds that have started, by engine; without those before that was kept. */
   roundsOfEngines: Readonly<Record<string, number>>
   overrides: readonly string[]
@@ -540,6 +542,7 @@ export function emptyState(id: string): SessionState {
     providerInUse: null,
     engine: null,
     fullUntil: {},
+    engineChanges: [],
     roundsOfEngines: {},
     overrides: [],
     said: {},

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { isBalanced } from '../../base/glob.ts'
 import { parseBytes, snakeCase } from '../../base/text.ts'
+import { FALLBACK_CAUSES } from '../../core/rules/fallback.ts'
 import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import {
@@ -276,6 +277,7 @@ export const settingsSchema = v.strictObject({
   engine: may('none', engineName),
   fallback: may('none', engineNames),
   fallbackAfter: may('never-lower', duration),
+  fallbackOn: may('none', anyOf(FALLBACK_CAUSES)),
   sandbox: may('not-looser', oneOf(SANDBOX_MODES)),
   network: may('not-looser', trueOrFalse),
   silenceMinutes: may('never-higher', minutes),

@@ -66,7 +66,10 @@ test('where the usage window of codex is full, another agent begins the round ag
   expect(events.find(event => event.type === 'engine-changed')).toMatchObject({ from: 'codex', to: 'mine', round: 2 })
   expect(events.filter(event => event.type === 'waiting')).toEqual([])
   const certificate = JSON.parse(findIn(place, []).recorded('done.json'))
-  expect(certificate.engines).toEqual({ rounds: { codex: 2, mine: 2 } })
+  expect(certificate.engines).toEqual({
+    rounds: { codex: 2, mine: 2 },
+    changes: [{ round: 2, from: 'codex', to: 'mine' }],
+  })
 })
 
 test('codemachine engines tries each agent, and says how to have those that are missing', async () => {

@@ -167,6 +167,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     to: 'claude',
     isUsual: false,
     until: '2026-11-21T03:14:00.000Z',
+    fault: 'window',
     why: 'You have hit your usage limit.',
   },
   'stop-asked': { type: 'stop-asked', now: false },

@@ -25,6 +25,7 @@ describe('which setting counts', () => {
       maxFileSize: 2 ** 31,
       maxWait: 24 * 60 * 60 * 1000,
       fallbackAfter: 15 * 60 * 1000,
+      fallbackOn: ['window'],
       decideAfter: 1_800_000,
     })
     expect(settings).toMatchObject({ port: 3000, logging: { level: 'info' }, mode: 'build' })

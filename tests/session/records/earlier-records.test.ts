@@ -74,6 +74,7 @@ function asThen(session: SessionState): object {
     engine,
     fullUntil,
     roundsOfEngines,
+    engineChanges,
     login,
     otherLogins,
     run,
@@ -113,7 +114,7 @@ function asThen(session: SessionState): object {
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
-  expect([login, otherLogins]).toEqual(['codex', {}])
+  expect([login, otherLogins, engineChanges]).toEqual(['codex', {}, []])
   expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
@@ -428,12 +429,19 @@ describe('what version 0.1 has written beside the journals', () => {
         engine,
         fallback,
         fallbackAfter,
+        fallbackOn,
         reviewer: { engine: reviewEngine, ...reviewer },
         ...rest
       } = all
       const { enter, mouse, ...screen } = ofScreen
       const settings = { ...rest, reviewer, screen }
-      expect([engine, fallback, fallbackAfter, reviewEngine]).toEqual(['codex', [], 900_000, null])
+      expect([engine, fallback, fallbackAfter, fallbackOn, reviewEngine]).toEqual([
+        'codex',
+        [],
+        900_000,
+        ['window'],
+        null,
+      ])
       expect([enter, mouse]).toEqual(['queue', true])
       expect([decideAfter, provider, maxFileSize, maxCost, verify]).toEqual([
         1_800_000,
