@@ -127,7 +127,8 @@ export class OpenProject implements Project {
     const [{ followSession }, { findSession }] = await Promise.all([import('./watch/feed.ts'), import('./find.ts')])
     const id = await findSession(this.records, session, () => {}, 'counted')
     const { platform, pid, clock } = this.#world
-    const signal = this.#until(options.signal)
+    using ending = this.#until(options.signal)
+    const { signal } = ending
     yield* followSession({ records: this.records, id, platform, pid, clock, signal, onProblem: () => {} })
   }
 
@@ -160,7 +161,8 @@ export class OpenProject implements Project {
     signal?: AbortSignal,
   ): Promise<QueueResult | null> {
     const [{ openRun }, { runQueue }] = await Promise.all([import('./open-run.ts'), import('./run-queue.ts')])
-    const world = { ...this.#world, signal: this.#until(signal) }
+    using ending = this.#until(signal)
+    const world = { ...this.#world, signal: ending.signal }
     const named = this.#options.directory ?? null
     return await this.#whileOpen(async () => {
       await using opened = await openRun(world, this.#options, listeners, typeof first === 'function' ? null : first)
@@ -182,7 +184,8 @@ export class OpenProject implements Project {
     signal?: AbortSignal,
   ): Promise<QueueResult> {
     const { resumeSession } = await import('./resume.ts')
-    const world = { ...this.#world, signal: this.#until(signal) }
+    using ending = this.#until(signal)
+    const world = { ...this.#world, signal: ending.signal }
     const wanted = { ...resume, options: this.#options }
     return await this.#whileOpen(() => resumeSession(world, this.records, wanted, observer, listeners))
   }
@@ -233,14 +236,16 @@ export class OpenProject implements Project {
   }
 
   /** Aborted with the world's signal, with that one, or when the project is disposed of, whichever comes first. */
-  #until(signal: AbortSignal | undefined): AbortSignal {
+  #until(signal: AbortSignal | undefined): { signal: AbortSignal } & Disposable {
     const ending = new AbortController()
-    for (const each of [this.#world.signal, this.#closing.signal, ...(signal ? [signal] : [])]) {
-      const end = () => ending.abort(endedBy(each.reason))
+    const sources = [this.#world.signal, this.#closing.signal, ...(signal ? [signal] : [])]
+    const end = () => ending.abort(endedBy(sources.find(each => each.aborted)?.reason))
+    for (const each of sources) {
       if (each.aborted) end()
-      else each.addEventListener('abort', end, { once: true, signal: ending.signal })
+      else each.addEventListener('abort', end)
     }
-    return ending.signal
+    const dispose = () => sources.forEach(each => void each.removeEventListener('abort', end))
+    return { signal: ending.signal, [Symbol.dispose]: dispose }
   }
 }
 

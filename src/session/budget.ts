@@ -88,11 +88,12 @@ export async function lookNoLongerThan<T>(
   }
   const end = () => void giveUpAfter(END_LOOK_MS)
   if (ending.aborted) end()
-  else ending.addEventListener('abort', end, { signal: done.signal })
+  else ending.addEventListener('abort', end)
   if (Number.isFinite(mostMs)) void giveUpAfter(mostMs)
   try {
     return await look(over.signal)
   } finally {
+    ending.removeEventListener('abort', end)
     done.abort()
   }
 }

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -135,6 +136,16 @@ test('a signal ends a session so that it can be gone on with, whatever it was ab
   expect(events.at(-1)?.type).toBe('session-ended')
   go()
   expect(await project.resume(null)).toMatchObject({ id, outcome: { kind: 'done' } })
+})
+
+test('a program that lives on keeps nothing that listens for sessions that have ended', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  const { signal } = new AbortController()
+  await using project = await openIn(scene, {}, { signal })
+  const before = getEventListeners(signal, 'abort').length
+  await project.run('Say hello.')
+  await Array.fromAsync(project.watch())
+  expect(getEventListeners(signal, 'abort').length).toBe(before)
 })
 
 test('disposing of a project ends what it runs, and leaves no process', async () => {
