@@ -33,6 +33,7 @@ export class Disk {
   readonly #dirty = new Set<Inode>()
   /** What takes back each change of a name since the last sync. */
   #undo: (() => void)[] = []
+  readonly #parts = new Map<string, { folders: readonly string[]; name: string | undefined }>()
   readonly #watchers = new Map<string, Set<() => void>>()
   /** Told of each change of a path. */
   onChange: (path: string, change: Change) => void = () => {}
@@ -45,14 +46,11 @@ export class Disk {
   /** Of the nodes at a path: `node` is null where only its folder is there. */
   find(path: string, follow = true, left = 40): { folder: Inode; name: string; node: Inode | null; real: string } {
     if (left === 0) throw errnoError('ELOOP', 'open', path)
-    const parts = resolve('/', path)
-      .split('/')
-      .filter(each => each !== '')
+    const { folders, name } = this.#partsOf(path)
     let folder = this.root
     let real = ''
-    const name = parts.pop()
     if (name === undefined) return { folder, name: '', node: folder, real: '/' }
-    for (const part of parts) {
+    for (const part of folders) {
       let next = folder.entries.get(part)
       real += `/${part}`
       if (next?.kind === 'link') {
@@ -68,6 +66,17 @@ export class Disk {
     if (node?.kind === 'link' && follow)
       return this.find(resolve(real === '' ? '/' : real, node.target), true, left - 1)
     return { folder, name, node, real: `${real === '/' ? '' : real}/${name}` }
+  }
+
+  #partsOf(path: string): { folders: readonly string[]; name: string | undefined } {
+    const known = this.#parts.get(path)
+    if (known !== undefined) return known
+    const folders = resolve('/', path)
+      .split('/')
+      .filter(each => each !== '')
+    const parts = { name: folders.pop(), folders }
+    this.#parts.set(path, parts)
+    return parts
   }
 
   get(path: string, follow = true): Inode {

@@ -31,9 +31,17 @@ interface OpenFile {
   content: Buffer | null
 }
 
+const resolved = new Map<string, string>()
+
 function pathOf(path: Path): string {
   if (path instanceof URL) return fileURLToPath(path)
-  return resolve('/', typeof path === 'string' ? path : path.toString('utf8'))
+  const text = typeof path === 'string' ? path : path.toString('utf8')
+  const known = resolved.get(text)
+  if (known !== undefined) return known
+  if (resolved.size > 10_000) resolved.clear()
+  const found = resolve('/', text)
+  resolved.set(text, found)
+  return found
 }
 
 /** `node:fs` and `node:fs/promises` as one process of the machine has them. */

@@ -116,8 +116,8 @@ export class Kernel {
   #plan: Disturbance[]
   /** What was done, and to which call. */
   readonly done: string[] = []
-  /** Every call and event, hashed: two nights with the same trace are the same. */
-  readonly trace = createHash('sha256')
+  readonly #hash = createHash('sha256')
+  #noted = ''
   /** Told of a disturbance that is none of the call itself. */
   onDisturbance: (kind: string, process: Process) => void = () => {}
   /** Whose call is carried out; null: nobody's of the shipped program. */
@@ -146,8 +146,21 @@ export class Kernel {
   }
 
   note(line: string): void {
-    this.trace.update(`${Math.floor(this.#monotonic)} ${line}\n`)
-    this.onTrace?.(`${Math.floor(this.#monotonic)} ${line}`)
+    const noted = `${Math.floor(this.#monotonic)} ${line}`
+    this.#noted += `${noted}\n`
+    if (this.#noted.length > 65_536) this.#hashNoted()
+    this.onTrace?.(noted)
+  }
+
+  /** Of every call and event: two nights with the same trace are the same. */
+  trace(): string {
+    this.#hashNoted()
+    return this.#hash.copy().digest('hex')
+  }
+
+  #hashNoted(): void {
+    this.#hash.update(this.#noted)
+    this.#noted = ''
   }
 
   /** The wall clock jumps; timers and the other clock have stood still. */
@@ -289,6 +302,10 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** As Node throws it. */
 export function errnoError(code: string, syscall: string, path?: string): Error {
+  const limit = Error.stackTraceLimit
+  // The system's own errors have no stack, and to look for one takes a twentieth of a night.
+  Error.stackTraceLimit = 0
   const error = new Error(`${code}: ${WORDS[code] ?? code}, ${syscall}${path === undefined ? '' : ` '${path}'`}`)
+  Error.stackTraceLimit = limit
   return Object.assign(error, { code, errno: -1, syscall, ...(path === undefined ? {} : { path }) })
 }

@@ -135,7 +135,7 @@ export async function playNight(
   return {
     seed,
     broken,
-    trace: kernel.trace.digest('hex'),
+    trace: kernel.trace(),
     done: kernel.done,
     rounds: night.rounds,
     outcomes: night.outcomes,
