@@ -22,18 +22,22 @@ export interface Character {
   trouble: number
   /** How often the gate fails though the work is right. */
   flaky: number
+  /** Whether the work is a step of a workflow, between a step that only looks and a command. */
+  isFlow: boolean
   /** Whether what is asked for is proved sentence by sentence. */
   proves: boolean
 }
 
 export function characterOf(seed: string): Character {
   const random = new Random(`${seed} character`)
+  const isFlow = new Random(`${seed} steps`).chance(0.15)
   return {
     parts: 3 + random.below(4),
     mischief: random.one([0, 0, 0.2, 0.5]),
     trouble: random.one([0, 0, 0.1, 0.3]),
     flaky: random.one([0, 0, 0, 0.2]),
-    proves: new Random(`${seed} asked`).chance(0.3),
+    isFlow,
+    proves: !isFlow && new Random(`${seed} asked`).chance(0.3),
   }
 }
 
@@ -325,7 +329,7 @@ export class SeededAgent implements Agent {
 
   /** The folder of the session's memory, as its instructions name it. */
   #memoryOf(instructions: string): string | null {
-    const named = instructions.match(/\.codemachine\/projects\/[\w-]+/)?.[0]
+    const named = instructions.match(/\.codemachine\/projects\/[\w-]+(?:\/steps\/\w+)?/)?.[0]
     if (named !== undefined) return join(WORK, named)
     const newest = [...(this.#machine.disk.look(join(WORK, '.codemachine/projects'))?.entries.keys() ?? [])].at(-1)
     return newest === undefined ? null : join(WORK, '.codemachine/projects', newest)

@@ -1,15 +1,21 @@
+import type { KindOfNight } from './night.ts'
 import type { Replacement } from './program.ts'
 
-/** Bugs of this project's past, each put back by other words in the sources of today. The changelog, or docs/inside/promises.md, has each. */
-export const BUGS: readonly { name: string; replacements: readonly Replacement[] }[] = [
+/**
+ * Bugs of this project's past, each put back by other words in the sources of today. The changelog, or
+ * docs/inside/promises.md, has each. `kind`: of the nights in which it is looked for; left out: of any kind.
+ */
+export const BUGS: readonly { name: string; kind?: KindOfNight; replacements: readonly Replacement[] }[] = [
   {
     name: 'a prompt that was claimed as codemachine was killed is lost',
+    kind: 'queue',
     replacements: [
       { file: 'src/project/run-queue.ts', from: '  for (const id of claimed) await queue.release(id)\n', to: '' },
     ],
   },
   {
     name: 'a prompt that has become a session becomes another one after a crash',
+    kind: 'queue',
     replacements: [
       {
         file: 'src/project/run-queue.ts',
@@ -20,6 +26,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'the stale lock of a dead run is taken twice',
+    kind: 'two-runs',
     replacements: [
       {
         file: 'src/session/records/run-lock.ts',
@@ -54,6 +61,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'a turn whose end never arrives is silent for ever',
+    kind: 'codex',
     replacements: [
       {
         file: 'src/engines/codex/round.ts',
@@ -64,6 +72,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'a write to the journal that the disk cut short is not finished',
+    kind: 'journal',
     replacements: [
       {
         file: 'src/session/records/journal.ts',
@@ -74,6 +83,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'an event that follows a torn line is written behind it',
+    kind: 'journal',
     replacements: [
       {
         file: 'src/session/records/journal.ts',
@@ -84,6 +94,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'the end of a round is not brought to the disk',
+    kind: 'power',
     replacements: [
       {
         file: 'src/session/session-log.ts',
@@ -94,6 +105,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'a session is done whose certificate cannot be written',
+    kind: 'certificate',
     replacements: [
       {
         file: 'src/project/proof/proof.ts',
@@ -104,6 +116,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'a power cut leaves an empty .gitignore in .codemachine',
+    kind: 'power',
     replacements: [
       {
         file: 'src/workspace/memory/memory-folder.ts',
@@ -114,6 +127,7 @@ export const BUGS: readonly { name: string; replacements: readonly Replacement[]
   },
   {
     name: 'what the disk refused once to take out of .git stays there',
+    kind: 'guard',
     replacements: [
       {
         file: 'src/workspace/guard/repository-guard.ts',

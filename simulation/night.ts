@@ -14,7 +14,7 @@ type Event = Parameters<Program['fold']>[1]
 type State = ReturnType<Program['emptyState']>
 
 /** A promise that a night broke: its numbers are those of docs/inside/promises.md. */
-interface Broken {
+export interface Broken {
   promise: string
   what: string
 }
@@ -79,22 +79,49 @@ const PLACES = [
   'guard',
   '/work/.',
   'MAIN.md',
+  '.git/',
 ]
 const OF_DISK = /^(?:kill|kill-after|power|enospc|eio-write|short|rename|fsync)$/
 
-/** What is done to the night of a seed. */
-export function planOf(seed: string): Disturbance[] {
+/**
+ * Kinds of nights: what is done to one once, early, and what is done to it the more often. Of `+` both hit the same call, one after
+ * the other. `chance` has neither.
+ */
+const KINDS_OF_NIGHTS = {
+  chance: { first: [], often: KINDS },
+  queue: {
+    first: ['queue'],
+    often: ['kill@.gone', 'kill-after@.gone', 'kill-after@.claimed', 'kill@/queue/', 'power@/queue/', 'eio@/queue/'],
+  },
+  'two-runs': { first: [], often: ['kill', 'kill', 'kill-after', 'kill@lock', 'second-run'] },
+  journal: {
+    first: [],
+    often: ['short', 'short+kill', 'power', 'kill', 'fsync', 'enospc'].map(kind =>
+      kind.replaceAll(/$|(?=\+)/g, '@journal'),
+    ),
+  },
+  power: { first: [], often: ['power', 'power@/work/.', 'power@journal', 'power@savepoints', 'power@/queue/'] },
+  certificate: { first: [], often: ['enospc', 'eio-write', 'rename', 'fsync'].map(kind => `${kind}@done.json`) },
+  guard: { first: [], often: ['rename@.git/', 'eio@.git/', 'enospc@.git/', 'power@.git/'] },
+  codex: { first: [], often: TROUBLES },
+} as const satisfies Record<string, { first: readonly string[]; often: readonly string[] }>
+
+export type KindOfNight = keyof typeof KINDS_OF_NIGHTS
+
+/** What is done to the night of a seed; `kind` left out: in every second night what chance does, else a kind of its own. */
+export function planOf(seed: string, kind?: KindOfNight): Disturbance[] {
   const random = new Random(`${seed} plan`)
+  const chosen = random.chance(0.5) ? 'chance' : random.one(Object.keys(KINDS_OF_NIGHTS) as KindOfNight[])
+  const { first, often } = KINDS_OF_NIGHTS[kind ?? chosen]
   const at = () => random.below(random.chance(0.4) ? 150 : 800)
-  const plan = Array.from({ length: random.below(8) }, () => {
+  const drawn = Array.from({ length: random.below(8) }, () => {
+    if (random.chance(0.6)) return { at: at(), kind: random.one<string>(often) }
     const kind = random.one(KINDS)
     return { at: at(), kind: OF_DISK.test(kind) && random.chance(0.6) ? `${kind}@${random.one(PLACES)}` : kind }
   })
-  // Nothing waits in most nights, so a crash hardly ever meets what takes it out of the queue.
-  const isQueued = plan.some(({ kind }) => kind === 'queue') && random.chance(0.5)
-  return isQueued
-    ? [...plan, { at: at(), kind: random.one(['kill@/queue/', 'kill-after@/queue/', 'power@/queue/']) }]
-    : plan
+  return [...first.map(kind => ({ at: random.below(100), kind })), ...drawn].flatMap(({ at, kind }) =>
+    kind.split('+').map(each => ({ at, kind: each })),
+  )
 }
 
 const MOST_STARTS = 16
@@ -189,6 +216,7 @@ class Night {
     disk.put(join(WORK, 'README.md'), README)
     disk.put(join(WORK, '.gitignore'), 'node_modules/\n')
     disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS + (this.#character.proves ? PROVES : ''))
+    if (this.#character.isFlow) for (const [path, text] of Object.entries(FLOW)) disk.put(join(WORK, path), text)
     this.machine.commit('Start')
     this.#gitConfig = disk.text(GIT_CONFIG)
     for (let start = 0; ; start++) {
@@ -227,6 +255,8 @@ class Night {
       view: { event: (event: Event, state: State) => this.#show(runner, event, state), live: () => {} },
       canAsk: false,
     })
+    if (newest === undefined && this.#character.isFlow)
+      return runner => runner.program.runFlow(runner.world(), FLOW_RUN, view(runner))
     if (newest === undefined)
       return runner =>
         runner.project.runQueue(
@@ -445,7 +475,7 @@ class Night {
       this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
     const unheard = this.#said.find(text => !this.#agent.heard.some(each => each.includes(text)))
     if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)
-    const now = treeOfFiles(disk, WORK, `.codemachine/\n${this.#rules.get(session) ?? ''}`)
+    const now = treeOfFiles(disk, WORK, `.codemachine/\n.codex-flow/runtime/\n${this.#rules.get(session) ?? ''}`)
     if (now !== tree) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
   }
 
@@ -611,6 +641,35 @@ rounds = 14
 name = "answer"
 run = "check-answer"
 `
+const FLOW_FILE = '.codex-flow/workflows/night.workflow.toml'
+const FLOW = {
+  '.codex-flow/prompts/worker.md': 'You find answers.\n',
+  [FLOW_FILE]: `name = "night"
+[agents.worker]
+prompt = "prompts/worker.md"
+
+[[workflow.steps]]
+id = "look"
+agent = "worker"
+
+[[workflow.steps]]
+id = "work"
+agent = "worker"
+engine = "codemachine"
+verify = ["check-answer"]
+retries = 1
+input.template = "${GOAL} You have seen: {{steps.look.output}}"
+
+[[workflow.steps]]
+id = "test"
+run = "check-readme"
+retries = 2
+`,
+}
+const FLOW_RUN = {
+  ...{ file: FLOW_FILE, workflow: null, given: new Map(), from: null, continueOnError: false },
+  ...{ verbose: false, pace: 0, options: {} },
+}
 const PROVES = `
 [prove]
 on = true
@@ -651,15 +710,17 @@ class Runner {
     return this.#ending.signal
   }
 
+  world(): World {
+    return worldOf(this.#machine, this.program, this.process, this.signal)
+  }
+
   abort(): void {
     this.#ending.abort('SIGTERM')
   }
 
   async run(begin: (runner: Runner) => Promise<unknown>): Promise<void> {
     try {
-      this.#project = await this.program.OpenProject.open(
-        worldOf(this.#machine, this.program, this.process, this.signal),
-      )
+      this.#project = await this.program.OpenProject.open(this.world())
       await begin(this)
     } catch (error) {
       this.error = error
@@ -732,7 +793,11 @@ function difference(a: State | null, b: State | null): string {
 const PROBE = /^\/work\/\.[0-9a-f-]{36}\.tmp$/
 
 function isOurs(path: string): boolean {
-  return [join(HOME, '.codemachine'), join(WORK, '.codemachine'), '/tmp', join(WORK, '.git/config')].some(
-    folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`),
-  )
+  return [
+    join(HOME, '.codemachine'),
+    join(WORK, '.codemachine'),
+    join(WORK, '.codex-flow/runtime'),
+    '/tmp',
+    join(WORK, '.git/config'),
+  ].some(folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`))
 }
