@@ -21,6 +21,9 @@ const FAULTS: Readonly<Record<string, { kinds: readonly Kind[]; code: string | n
   rename: { kinds: ['rename'], code: 'EIO' },
   fsync: { kinds: ['sync'], code: 'EIO' },
   short: { kinds: ['write'], code: null },
+  // Done before the call: see `isLate`.
+  late: { kinds: [], code: null },
+  'kill-open': { kinds: ['open'], code: null },
 }
 
 interface OpenFile {
@@ -63,14 +66,14 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     if (done === null || done === 'short' || done === 'kill-after') return done
     const code = FAULTS[done]?.code
     if (code) throw errnoError(code, name, path)
-    kernel.onDisturbance(done, process)
+    kernel.onDisturbance(done === 'kill-open' ? 'kill' : done, process)
     if (!process.isAlive) throw new Killed()
     return null
   }
 
   function now<T>(kind: Kind, name: string, path: Path | number, act: (part: 'short' | null) => T): T {
     if (!process.isAlive) throw new Killed()
-    const shown = typeof path === 'number' ? (open.get(path)?.path ?? String(path)) : pathOf(path)
+    const shown = shownPath(path)
     const isUndisturbed = process.isExaminer || shown.startsWith('/proc') || shown.startsWith('/opt/codemachine')
     const part = isUndisturbed ? null : disturb(kind, name, shown)
     kernel.acting = process
@@ -86,15 +89,29 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
 
   function later<T>(kind: Kind, name: string, path: Path | number, act: (part: 'short' | null) => T): Promise<T> {
     return new Promise((done, fail) => {
-      kernel.soon(process, () => {
+      const go = () => {
         try {
           done(now(kind, name, path, act))
         } catch (error) {
           if (!(error instanceof Killed)) fail(error)
         }
+      }
+      kernel.soon(process, () => {
+        if (isLate(kind, path)) kernel.timer(process, kernel.ids.below(2_000), go)
+        else go()
       })
     })
   }
+
+  /** Whether the process stands still before the call, as on a machine that is busy. */
+  function isLate(kind: Kind, path: Path | number): boolean {
+    if (kind === 'read' || kind === 'open' || process.isExaminer || !process.isAlive) return false
+    const fits = (each: string) => /^late(?:@|$)/.test(each) && shownPath(path).includes(each.split('@')[1] ?? '')
+    return kernel.takeDisturbance(fits) !== null
+  }
+
+  const shownPath = (path: Path | number) =>
+    typeof path === 'number' ? (open.get(path)?.path ?? String(path)) : pathOf(path)
 
   function statsOf(node: Inode, options?: { bigint?: boolean }) {
     const mode = node.mode | (node.kind === 'file' ? 0o100000 : node.kind === 'folder' ? 0o040000 : 0o120000)

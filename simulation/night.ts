@@ -47,8 +47,21 @@ class BrokenPromise extends Error {
 
 /** The kinds of disturbances, the more often the more often they stand here. */
 const KINDS = [
-  ...['kill', 'kill', 'kill', 'kill-after', 'power', 'power', 'enospc', 'enospc', 'eio-write', 'eio', 'short', 'short'],
-  ...['rename', 'fsync', 'emfile', 'spawn', 'git-128', 'git-late', 'git-cut', 'sleep'],
+  ...[
+    'kill',
+    'kill',
+    'kill-open',
+    'kill-after',
+    'power',
+    'power',
+    'enospc',
+    'enospc',
+    'eio-write',
+    'eio',
+    'short',
+    'short',
+  ],
+  ...['rename', 'fsync', 'emfile', 'late', 'spawn', 'git-128', 'git-late', 'git-cut', 'sleep'],
   ...TROUBLES,
   ...[
     'steer',
@@ -81,7 +94,7 @@ const PLACES = [
   'MAIN.md',
   '.git/',
 ]
-const OF_DISK = /^(?:kill|kill-after|power|enospc|eio-write|short|rename|fsync)$/
+const OF_DISK = /^(?:kill|kill-after|kill-open|late|power|enospc|eio-write|short|rename|fsync)$/
 
 /**
  * Kinds of nights: what is done to one once, early, and what is done to it the more often. Of `+` both hit the same call, one after
@@ -91,9 +104,19 @@ const KINDS_OF_NIGHTS = {
   chance: { first: [], often: KINDS },
   queue: {
     first: ['queue'],
-    often: ['kill@.gone', 'kill-after@.gone', 'kill-after@.claimed', 'kill@/queue/', 'power@/queue/', 'eio@/queue/'],
+    often: [
+      'kill-open@.gone',
+      'kill-after@.gone',
+      'kill-after@.claimed',
+      'kill@/queue/',
+      'power@/queue/',
+      'eio@/queue/',
+    ],
   },
-  'two-runs': { first: [], often: ['kill', 'kill', 'kill-after', 'kill@lock', 'second-run'] },
+  'two-runs': {
+    first: [],
+    often: ['kill', 'kill-after', 'kill@lock', 'second-run', 'late@lock+late@lock+late@lock+late@lock'],
+  },
   journal: {
     first: [],
     often: ['short', 'short+kill', 'power', 'kill', 'fsync', 'enospc'].map(kind =>
