@@ -6,7 +6,7 @@ import { isTaken } from '../../core/shapes/reply.ts'
 import { MOST_VALUE_BYTES, problemOfValue } from '../../core/shapes/secrets.ts'
 import type { SessionState, View } from '../../core/state/state.ts'
 import type { Reachable } from '../../project/sessions.ts'
-import { openRecords } from '../../session/records/records.ts'
+import { openRecords, type Records } from '../../session/records/records.ts'
 import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../../tell/words/decision.ts'
 import { safeText } from '../../tell/words/safe-text.ts'
 import { writableIn } from '../../workspace/git/find-git.ts'
@@ -247,23 +247,27 @@ function wordsFor({ id, text }: OpenDecision['choices'][number], at: number): st
   return `${at + 1} ${id}${text === undefined ? '' : ' …'}`
 }
 
+/** Has the person edit a text in their editor, on this terminal; null if they left it as it was. A `UserError` if that failed. */
+export async function editTextOnTerminal(
+  { env, platform, host }: CliContext,
+  { directory, folder }: Pick<Records, 'directory' | 'folder'>,
+  text: string,
+): Promise<string | null> {
+  // Loaded only here: whatever prints lines loads this file.
+  const { editText } = await import('../../platform/terminal.ts')
+  const where = await writableIn(directory, env)
+  const run = host.withoutInterrupt.bind(host)
+  const edited = await editText({ text, env, platform, temporary: folder, where, run })
+  if (edited.kind === 'failed') throw new UserError('CM0111', edited.message)
+  return edited.kind === 'edited' ? edited.text : null
+}
+
 /** Opens a file of a work directory in the person's editor, on this terminal; why it could not be edited, null if it was. */
 export async function editOnTerminal(context: CliContext, directory: string, file: string): Promise<string | null> {
-  const { env, platform, host } = context
-  // Loaded only here: whatever prints lines loads this file.
-  const [{ editText }, { editFileInside }] = await Promise.all([
-    import('../../platform/terminal.ts'),
-    import('../../workspace/files/inside-directory.ts'),
-  ])
+  const { editFileInside } = await import('../../workspace/files/inside-directory.ts')
   const records = await openRecords({ ...context, directory })
-  const where = await writableIn(records.directory, env)
   try {
-    return await editFileInside(records.directory, file, async text => {
-      const run = host.withoutInterrupt.bind(host)
-      const edited = await editText({ text, env, platform, temporary: records.folder, where, run })
-      if (edited.kind === 'failed') throw new UserError('CM0111', edited.message)
-      return edited.kind === 'edited' ? edited.text : null
-    })
+    return await editFileInside(records.directory, file, text => editTextOnTerminal(context, records, text))
   } catch (error) {
     if (error instanceof UserError) return error.message
     throw error

@@ -11,8 +11,8 @@ import { openRecords, type Records } from '../../../session/records/records.ts'
 import { reportContract } from '../../../tell/report/contract.ts'
 import { wordsForContract, wordsForKind, wordsForSentence } from '../../../tell/words/contract.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
-import { writableIn } from '../../../workspace/git/find-git.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
+import { editTextOnTerminal } from '../decision-prompt.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
 
 /** Flags of `codemachine contract`. */
@@ -81,19 +81,15 @@ async function edit(context: CliContext, records: Records, state: SessionState):
   if (text === null) throw new UserError('CM0616', `${id} has no version of its contract yet.`)
   if (ended?.outcome.kind === 'done')
     throw new UserError('CM0616', `${id} is done, so its contract can no longer change: it says what was proved.`)
-  const { env, platform, host, stdout } = context
-  const { editText } = await import('../../../platform/terminal.ts')
-  const where = await writableIn(records.directory, env)
-  const run = host.withoutInterrupt.bind(host)
-  const edited = await editText({ text: contractToml(text), env, platform, temporary: records.folder, where, run })
-  if (edited.kind === 'failed') throw new UserError('CM0111', edited.message)
-  if (edited.kind === 'unchanged') {
+  const { stdout } = context
+  const edited = await editTextOnTerminal(context, records, contractToml(text))
+  if (edited === null) {
     stdout.write('Nothing was changed.\n')
     return 0
   }
   // A mistake is said here, with its line, and the session goes on with what it has.
-  parseContract(edited.text, { name: 'the contract' }, quotable(state))
-  await writeWholeFile(editedContract(join(records.sessionFolder(id), 'rounds')), edited.text)
+  parseContract(edited, { name: 'the contract' }, quotable(state))
+  await writeWholeFile(editedContract(join(records.sessionFolder(id), 'rounds')), edited)
   stdout.write(`${id} takes it as a new version before its next step.\n`)
   return 0
 }
