@@ -412,6 +412,17 @@ export const errorKinds = {
     cause: 'The records lie where agents or other users of the machine can reach them, so they prove nothing.',
     remedy: 'Set `CODEMACHINE_HOME` to a directory of your own, outside of the project and of `/tmp`, with mode 700.',
   },
+  CM0624: {
+    title: 'A conversation cannot be read',
+    cause:
+      "The agent's files are damaged, lead elsewhere by a link, or are of a version that codemachine does not know.",
+    remedy: 'Adopt another conversation, or type the goal: `codemachine "…"`.',
+  },
+  CM0625: {
+    title: 'There is no such conversation here',
+    cause: 'No conversation of this directory has that id, or several begin like it.',
+    remedy: '`codemachine adopt --list` shows them; `-C` names another directory.',
+  },
 
   // CM07: gates, verification, review
   CM0701: {

@@ -11,6 +11,7 @@ import type { ProveTerms } from '../core/rules/contract.ts'
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
+import type { Adopted } from '../core/shapes/conversation.ts'
 import type { Memory } from '../core/shapes/memory.ts'
 import type { PromptTerms } from '../core/shapes/queue.ts'
 import type { Reply } from '../core/shapes/reply.ts'
@@ -72,6 +73,8 @@ export interface NewSession {
   asksPlan?: boolean
   /** What else it begins with; left out: what the run says. */
   terms?: Omit<PromptTerms, 'template'>
+  /** The conversation with an agent that it continues; left out: none. */
+  adopted?: Adopted
   /** Texts that it keeps as they are, for its template (`TemplateSetup.kept`); left out: none. */
   kept?: readonly NewText[]
   /** Its first outputs, in this order, which its first event names; left out: none. */
@@ -260,6 +263,7 @@ export class Sessions implements AsyncDisposable {
         ...(kind.hasPlan ? { asksPlan } : {}),
         ...(options === undefined ? {} : { options }),
         ...(followed === null ? {} : { follows: followed.id }),
+        ...(prompt.adopted === undefined ? {} : { adopted: prompt.adopted }),
         ...(kept.length === 0 ? {} : { kept }),
         ...(first.length === 0 ? {} : { outputs: first }),
         queued: prompt.queued,

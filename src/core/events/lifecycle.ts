@@ -124,6 +124,10 @@ export const lifecycleEvent = variant('type', {
       optional(text),
       'id of the session that it continues from; an output keeps the result of that one (`output-kept`, by the name `follows`). Left out: none',
     ),
+    adopted: about(
+      optional(fields({ maker: text, id: text, at: moment })),
+      '`{ maker, id, at }`: the [conversation](../guides/adopt.md) with an agent that it continues. `maker`: `codex`, `claude` or `opencode`; `at`: when it was last written. Left out: none',
+    ),
     kept: about(
       optional(listOf(fields({ name: text, bytes: number, sha256: text }))),
       'the texts that it began with and keeps as they were, `[{ name, bytes, sha256 }]`: `sha256` is that of the file `kept/<name>` in its records; left out: none',

@@ -157,6 +157,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     directory: event.directory,
     queued: event.queued,
     follows: event.follows ?? null,
+    adopted: event.adopted ?? null,
     kept: event.kept ?? [],
     replayed: event.replayed ?? false,
     replays: event.replayed ?? false,

@@ -29,6 +29,7 @@ import type { Output } from '../rules/outputs.ts'
 import type { CounterProof } from '../rules/proof/counter-proof.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
+import type { Adopted } from '../shapes/conversation.ts'
 import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import { NO_LOGINS, type UsedLogins } from './usage.ts'
@@ -298,6 +299,8 @@ export interface SessionState extends UsedLogins {
   queued: string | null
   /** Id of the session that it goes on from; null if it is none. */
   follows: string | null
+  /** The conversation with an agent that it goes on from; null if it is none. */
+  adopted: Adopted | null
   /** The texts that it began with, which its records keep. */
   kept: readonly KeptText[]
   limits: SessionLimits
@@ -530,6 +533,7 @@ export function emptyState(id: string): SessionState {
     directory: '',
     queued: null,
     follows: null,
+    adopted: null,
     kept: [],
     limits: { rounds: null, timeMs: null, tokens: null },
     run: null,

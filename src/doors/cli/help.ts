@@ -27,7 +27,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['queue', 'queued prompts; each becomes its own session'],
       ['demo', 'see it work, without an account or a network'],
     ],
-    also: ['team', 'flow', 'templates', 'agents'],
+    also: ['adopt', 'team', 'flow', 'templates', 'agents'],
   },
   {
     name: 'watch',
@@ -276,6 +276,12 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['change --plan-only "…"', 'only plan; codemachine resume carries it out'],
     ['change --follow-up "…"', 'continue from the last change here'],
     ['queue add --template change "…"', 'the next session, as your settings say'],
+  ],
+  adopt: [
+    ['adopt', 'choose one of this directory, look at the goal, and start'],
+    ['adopt 0199a0b0 --max-time 8h --verify "npm test"', 'one by its id, with options of a run'],
+    ['adopt 0199a0b0 --goal "finish the migration" --detach', 'with a goal of yours; ask nothing'],
+    ['adopt --list --json', 'the conversations of this directory'],
   ],
   team: [
     ['team "a service that says hello, with a start script"', 'a new project in projects/'],

@@ -123,7 +123,30 @@ export async function askYesOrNo(context: CliContext, question: string): Promise
   return answer
 }
 
-/** The same of several questions, one after the other, until the input ends. @param usual what Enter alone is */
+/**
+ * Asks which of these words is meant, by the word or its first letter; Enter alone is the first. Null if the input ends without
+ * an answer. Throws `Interrupted` if the program is asked to end while it waits.
+ */
+export async function askWord<const Word extends string>(
+  context: CliContext,
+  question: string,
+  words: readonly Word[],
+): Promise<Word | null> {
+  let chosen: Word | null = null
+  await readAnswers(
+    context,
+    () => `${question} [${words.join('/')}] `,
+    line => {
+      const typed = line.toLowerCase()
+      chosen =
+        words.find(word => typed === word || typed === word.slice(0, 1)) ?? (typed === '' ? (words[0] ?? null) : null)
+      return chosen !== null
+    },
+  )
+  return chosen
+}
+
+/** Asks several such questions, one after the other, until the input ends. @param usual what Enter alone is */
 export async function askEach(context: CliContext, questions: readonly string[], usual: boolean): Promise<boolean[]> {
   const answers: boolean[] = []
   const ask = () => `${questions[answers.length]} ${usual ? '[Y/n]' : '[y/N]'} `
@@ -157,6 +180,8 @@ async function readAnswers(
   ask: () => string,
   take: (line: string) => boolean,
 ): Promise<void> {
+  // Nothing comes any more, and nobody would say so.
+  if (stdin.readableEnded) return
   // Loaded only here: it takes longer to load than most commands take to run.
   const { createInterface } = await import('node:readline')
   // Not as a terminal of readline's own, which would take Ctrl-C for itself.

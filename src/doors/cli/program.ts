@@ -23,6 +23,7 @@ import { addFleet } from './fleet/program.ts'
 import { addFlow } from './flow/program.ts'
 import { addExamples, addFlowHelp, addHelp, rootOf } from './help.ts'
 import {
+  addAdopt,
   addAgents,
   addLogin,
   addProof,
@@ -90,7 +91,18 @@ export function buildProgram(
     ended(await run(await commandContext(context), words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
-  for (const add of [addStart, addChange, addTeam, addSecret, addResume, addLooking, addRunning, addProof, addAgents])
+  for (const add of [
+    addStart,
+    addAdopt,
+    addChange,
+    addTeam,
+    addSecret,
+    addResume,
+    addLooking,
+    addRunning,
+    addProof,
+    addAgents,
+  ])
     add(program, does)
   addFlow(program.command('flow'), does)
   for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])

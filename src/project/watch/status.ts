@@ -95,6 +95,7 @@ export async function readSession(
   return {
     id,
     goal: state.goal,
+    adopted: state.adopted,
     isCall: isCall(state),
     standing,
     activity: isRunning ? activityOf(state) : null,

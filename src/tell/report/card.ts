@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { BoardMark, CardFact } from '../../core/view.ts'
+import { wordsForAdopted } from '../words/adopted.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
@@ -62,6 +63,9 @@ export function cardOf(data: ReportData, place: CardOptions): CardLine[] {
   const title = [
     ...wrapped(`${data.session}  ${oneLine(text, TEXT_CHARS)}`, columns, 2).map(line => ({ text: line, tone })),
     ...labelled('goal', [plain(titleLine(data.goal, TEXT_CHARS))], columns, 2),
+    ...(data.adopted === null
+      ? []
+      : labelled('from', [plain(wordsForAdopted(data.adopted, Date.parse(data.createdAt)))], columns, 2)),
   ]
   const head = isEndShown ? [] : title
   const room = MOST_LINES - rowsOf([...head, ...end], columns)

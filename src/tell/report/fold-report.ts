@@ -159,6 +159,7 @@ export class ReportFold {
       v: 1,
       session: state.id,
       goal: clipEnd(state.goal.trim(), GOAL_CHARS),
+      adopted: state.adopted,
       template: clipName(state.template),
       directory: clipEnd(state.directory, TEXT_CHARS),
       host: clipName(state.host),

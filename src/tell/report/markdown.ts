@@ -2,6 +2,7 @@ import { inlineCode } from '../../base/markdown.ts'
 import { formatBytes } from '../../base/text.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { ReportSection } from '../../core/view.ts'
+import { wordsForAdopted } from '../words/adopted.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import { type CommandContext, commandsOf } from './commands.ts'
@@ -42,6 +43,9 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
     quoted(data.goal),
     bullets([
       `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
+      ...(data.adopted === null
+        ? []
+        : [escapeMarkdown(`Goes on from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
       escapeMarkdown(`It took ${effortInWords(data)}`),
       ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),

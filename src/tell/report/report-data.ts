@@ -4,6 +4,7 @@ import type { ContractState, SentenceNow } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { CounterProof } from '../../core/rules/proof/counter-proof.ts'
 import type { Finding } from '../../core/rules/review.ts'
+import type { Adopted } from '../../core/shapes/conversation.ts'
 import type { SessionStatus } from '../../core/state/state.ts'
 import type { BoardRow, CardFact, ReportSection } from '../../core/view.ts'
 
@@ -17,6 +18,8 @@ export interface ReportData {
   v: 1
   session: string
   goal: string
+  /** The conversation with an agent that it continues; null: none. */
+  adopted: Adopted | null
   template: string
   directory: string
   host: string

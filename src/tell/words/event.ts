@@ -4,6 +4,7 @@ import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
 import { PROJECT_FILE } from '../../core/rules/notices.ts'
 import { isCall, partOf, type SessionState } from '../../core/state/state.ts'
+import { wordsForAdopted } from './adopted.ts'
 import {
   describeCheck,
   describeContractTurn,
@@ -231,8 +232,10 @@ const REST = 'the session has all of it'
 function describeCreation(event: RecordedOf<'session-created'>, state: SessionState): Description {
   const { gates, none } = gatesInWords(event)
   const tests = wordsForTests(event, state)
-  const after = event.follows === undefined ? '' : `goes on from ${event.follows}, `
-  const facts = `${event.template}, ${after}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  const { adopted, follows } = event
+  const after = follows === undefined ? '' : `goes on from ${follows}, `
+  const from = adopted === undefined ? '' : `goes on from ${wordsForAdopted(adopted, Date.parse(event.at))}, `
+  const facts = `${event.template}, ${after}${from}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
   return describe(
     `session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}${tests === null ? '' : `\n${tests}`}`,
     'strong',

@@ -13,9 +13,11 @@ import { countContract, type SentenceNow, sentencesOf } from '../../core/rules/c
 import type { Cost } from '../../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../../core/rules/decision.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
+import type { Adopted } from '../../core/shapes/conversation.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
+import { wordsForAdopted } from './adopted.ts'
 import { wordsForContract } from './contract.ts'
 import { wordsForDeciding } from './decision.ts'
 import { describePlan } from './item.ts'
@@ -97,6 +99,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
     labelled('state', stateInWords(session, now)),
     ...waitLines(session, now),
     labelled('so far', facts.join(', ')),
+    ...(session.adopted === null ? [] : [labelled('from', wordsForAdopted(session.adopted, now))]),
     ...modelLines(session),
     ...(last && !isWait
       ? [labelled('last', `${formatMoment(Date.parse(last.at), now)}  ${oneLine(last.text, TEXT_CHARS)}`)]
@@ -478,6 +481,8 @@ export interface PlaceReport {
 export interface SessionReport extends ProofReport {
   id: string
   goal: string
+  /** The conversation with an agent that it continues; null: none. */
+  adopted: Adopted | null
   /** Whether it is a call of an agent, which takes no commands. */
   isCall: boolean
   standing: SessionStatus

@@ -222,7 +222,28 @@ export async function readBeginning(path: string, bytes: number, limit: number):
   return await lookIntoFile(path, file => readOpened(file, limit, bytes))
 }
 
-async function lookIntoFile(path: string, look: (file: FileHandle) => Promise<RegularFile>): Promise<RegularFile> {
+/** The first and the last bytes of an untrusted file of any size; of a short one both are all of it. Otherwise as `readRegularFile`. */
+export async function readEnds(
+  path: string,
+  { first, last }: { first: number; last: number },
+): Promise<{ kind: 'ends'; first: Buffer; last: Buffer } | Exclude<RegularFile, { kind: 'bytes' | 'too-large' }>> {
+  return await lookIntoFile(path, async file => {
+    const stat = await file.stat()
+    if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
+    const from = Math.max(0, stat.size - last)
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(Math.min(last, stat.size)), 0, undefined, from)
+    return {
+      kind: 'ends',
+      first: await readFirst(file, Math.min(first, stat.size)),
+      last: buffer.subarray(0, bytesRead),
+    }
+  })
+}
+
+async function lookIntoFile<T>(
+  path: string,
+  look: (file: FileHandle) => Promise<T>,
+): Promise<T | Exclude<RegularFile, { kind: 'bytes' | 'too-large' }>> {
   try {
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')

@@ -668,6 +668,7 @@ export const moreSamples = {
   'goes on': { ...sampleEvents['session-created'], options: { review: 'auto' }, follows: '20261119_2' },
   'begins with texts': {
     ...sampleEvents['session-created'],
+    adopted: { maker: 'codex', id: '0199a0b0-5189-7e10-bd27-3278eb779f58', at: '2026-11-20T17:40:00.000Z' },
     kept: [{ name: 'plan.json', bytes: 2_048, sha256: 'ab'.repeat(32) }],
     outputs: [sampleEvents['output-kept'].output],
   },

@@ -27,6 +27,7 @@ function full(text: string): SessionReport {
   return {
     id: '20261120_1',
     goal: text,
+    adopted: { maker: text, id: text, at: '2026-11-20T17:40:00.000Z' },
     isCall: false,
     standing: 'running',
     activity: 'waiting',

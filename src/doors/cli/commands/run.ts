@@ -1,4 +1,5 @@
 import { UserError, unreachable } from '../../../base/errors.ts'
+import type { Adopted } from '../../../core/shapes/conversation.ts'
 import type { TemplateKind } from '../../../core/template.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject, type Work } from '../../../project/open-project.ts'
@@ -19,12 +20,14 @@ import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-op
  * `codemachine [goal]`: a session for the goal, then one for each prompt that waits. Without a goal, the session that
  * was left in the middle is offered first.
  * @param resumable whether it can be gone on with, which is then said; the demo cannot, for its model ends with it
+ * @param adopted the conversation that it continues; left out: none
  */
 export async function run(
   context: CliContext,
   goal: string | null,
   flags: RunFlags,
   resumable = true,
+  adopted?: Adopted,
 ): Promise<number> {
   // A goal that cannot be used leaves no worktree behind.
   const text = goal === null ? null : await readText(context, goal)
@@ -33,7 +36,7 @@ export async function run(
       'CM0102',
       '--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"',
     )
-  const typed = { text, isInputRead: goal === '-' }
+  const typed = { text, isInputRead: goal === '-', adopted }
   const wanted = worktreeOf(flags)
   if (wanted === null) return await runHere(context, typed, flags, resumable)
   const { inWorktree } = await import('../../../project/start/worktree.ts')
@@ -45,13 +48,17 @@ export async function run(
 /** The same in the directory itself; of the flags `worktree` has no meaning any more. `text` null: no goal was typed. */
 async function runHere(
   context: CliContext,
-  { text, isInputRead }: { text: string | null; isInputRead: boolean },
+  { text, isInputRead, adopted }: { text: string | null; isInputRead: boolean; adopted?: Adopted | undefined },
   flags: RunFlags,
   resumable: boolean,
 ): Promise<number> {
   const options = runOptionsOf(flags)
   const { followUp: follows } = flags
-  const first = text === null ? null : { text, ...(follows === undefined ? {} : { terms: { follows } }) }
+  const more = {
+    ...(follows === undefined ? {} : { terms: { follows } }),
+    ...(adopted === undefined ? {} : { adopted }),
+  }
+  const first = text === null ? null : { text, ...more }
   // Its input is read to the end where the goal came from there, and no key would come.
   if (!isInputRead && wantsScreen(context, flags)) {
     const { runOnScreen, startScreen } = await import('../../screen/host/screen-home.ts')

@@ -4,6 +4,7 @@ import { nearestName } from '../../../base/text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import {
   codexBinOption,
+  contractOnlyOption,
   type DirectoryFlags,
   type Does,
   followUpOption,
@@ -294,6 +295,22 @@ export function addStart(program: Command, does: Does): void {
     .option('-n, --dry-run', 'only print the prompts and commands; starts and spends nothing')
     .action((flags: { dryRun?: true }, command) => (flags.dryRun ? dryStart : start)(flags, command))
   addTemplates(program, does)
+}
+
+/** The command that continues a conversation with an agent. */
+export function addAdopt(program: Command, does: Does): void {
+  withRunFlags(program.command('adopt'))
+    .argument('[conversation]', 'its id, or how that begins; without it, you choose one of this directory')
+    .description('continue a conversation that you had with codex, Claude Code or opencode, for the night')
+    .option('--goal <text>', 'what to work on, in place of your last request there; - reads it from standard input')
+    .option('-y, --yes', 'ask nothing: the proposed goal is right')
+    .addOption(
+      new Option('--list', 'only list the conversations of this directory').conflicts(['goal', 'yes', 'dryRun']),
+    )
+    .option('-n, --dry-run', 'only print the proposed goal; starts and spends nothing')
+    .addOption(worktreeOption())
+    .addOption(contractOnlyOption())
+    .action(does(async context => (await withSmallHeap(context, () => import('../commands/adopt.ts'))).adopt))
 }
 
 function addTemplates(program: Command, does: Does): void {

@@ -1,5 +1,6 @@
 import type { Recorded, RecordedOf } from '../../../core/events/events.ts'
 import type { SessionState } from '../../../core/state/state.ts'
+import { wordsForAdopted } from '../../../tell/words/adopted.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../../tell/words/cells.ts'
 import { decisionInWords } from '../../../tell/words/decision.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
@@ -324,6 +325,7 @@ function sessionCreatedCard(
     : safeText(plainLines(clipText(event.goal.trim(), GOAL_CHARS)))
   const facts = [
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
+    ...(event.adopted === undefined ? [] : [`goes on from ${wordsForAdopted(event.adopted, Date.parse(event.at))}`]),
     ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
     ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
     ...[wordsForGates(event.gates), wordsForReviewTerms(event.review), wordsForTests(event, state)].filter(

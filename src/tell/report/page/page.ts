@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { packageFile } from '../../../base/package.ts'
 import { formatBytes } from '../../../base/text.ts'
 import { refusalForPerson } from '../../../core/rules/refusals.ts'
+import { wordsForAdopted } from '../../words/adopted.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../../words/numbers.ts'
 import { type CommandContext, commandsOf } from '../commands.ts'
@@ -89,7 +90,7 @@ const LINES_OF_GOAL = 12
 const LONG_HEADLINE = 120
 
 function head(data: ReportData, text: string): Html {
-  const { goal, session, createdAt, updatedAt } = data
+  const { goal, adopted, session, createdAt, updatedAt } = data
   const { tone, short } = headlineOf(data)
   const isLong = text.length > LONG_HEADLINE
   const title = isLong ? short : text
@@ -104,6 +105,7 @@ function head(data: ReportData, text: string): Html {
   return html`<header>
 <p class="kicker">codemachine · session ${session} · ${moment(from, formatDayAndTime(from))} to ${moment(to, formatMoment(to, from))}</p>
 <h1 class="${tone}${isOutlined ? ' outlined' : ''}">${title.charAt(0).toUpperCase()}${title.slice(1)}</h1>
+${adopted === null ? null : html`<p class="words">Goes on from ${wordsForAdopted(adopted, from)}</p>`}
 ${isLong ? html`<p class="words">${text}</p>` : null}
 ${shown}
 </header>`

@@ -1,0 +1,151 @@
+import { UserError } from '../../../base/errors.ts'
+import { CONVERSATION_MAKERS, type Conversation, type ConversationText } from '../../../core/shapes/conversation.ts'
+import { Conversations } from '../../../project/conversations/find.ts'
+import { goalFrom } from '../../../project/conversations/goal.ts'
+import { OpenProject } from '../../../project/open-project.ts'
+import { directoryOf } from '../../../project/world.ts'
+import type { Records } from '../../../session/records/records.ts'
+import { wordsForAdopted } from '../../../tell/words/adopted.ts'
+import { formatMoment } from '../../../tell/words/numbers.ts'
+import { oneLine, safeText, titleLine } from '../../../tell/words/safe-text.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import { editTextOnTerminal } from '../decision-prompt.ts'
+import { type RunFlags, readText } from '../flags.ts'
+import { askEach, askWhich, askWord, inColumns, warnOn } from '../output.ts'
+import { runOptionsOf } from '../run-options.ts'
+import { run } from './run.ts'
+
+interface AdoptFlags extends RunFlags {
+  /** The goal in the place of the person's last request, as typed. */
+  goal?: string
+  /** Whether the proposed goal is said to be right. */
+  yes?: true
+  list?: true
+  dryRun?: true
+}
+
+/** Of one that was written to within this time an agent may still be at work, ms. */
+const RECENT_MS = 60_000
+const TITLE_CHARS = 60
+
+/** `codemachine adopt`: continues a conversation of a person with an agent, with the goal that the person confirms. */
+export async function adopt(
+  context: CliContext,
+  wanted: string | undefined,
+  { goal, yes, list, dryRun, ...flags }: AdoptFlags,
+): Promise<number> {
+  const options = runOptionsOf(flags)
+  const { records } = await OpenProject.open(context, options)
+  const typed = directoryOf(context, options)
+  const conversations = await Conversations.open(context, { records, typed, options }, warnOn(context))
+  const isAsked = context.stdin.isTTY === true && context.stdout.isTTY === true && !flags.json
+  const isSaid = yes || goal !== undefined
+  if (wanted === undefined && isSaid)
+    throw new UserError('CM0104', `Name the conversation: codemachine adopt <id>. ${SHOWN_BY_LIST}`)
+  if (list || (wanted === undefined && !isAsked)) return await showList(context, conversations, records, flags)
+  const found = wanted === undefined ? await choose(context, conversations, records) : await conversations.find(wanted)
+  if (found === null) return 0
+  const said = goal === undefined ? undefined : await readText(context, goal)
+  const proposed = goalFrom(found, conversations.redactor, said)
+  if (proposed === null)
+    throw new UserError(
+      'CM0107',
+      `The conversation ${oneLine(found.id, 60)} has no message of yours; say the goal with --goal "…".`,
+    )
+  const { maker, id } = found
+  const adopted = { maker, id, at: new Date(found.at).toISOString() }
+  if (dryRun) {
+    const words = `A dry run: nothing is started. The goal, from ${wordsForAdopted(adopted, context.clock.now())}:`
+    context.stdout.write(
+      flags.json ? `${JSON.stringify({ adopted, goal: proposed })}\n` : `${words}\n\n${safeText(proposed)}\n`,
+    )
+    return 0
+  }
+  if (!isSaid && !isAsked)
+    throw new UserError('CM0105', 'Nobody can confirm the goal here; use --yes, or say it with --goal "…".')
+  if (!(await isFree(context, found, isAsked && !yes))) return 0
+  const text = isSaid ? proposed : await confirmed(context, records, proposed)
+  return text === null ? 0 : await run(context, text, flags, true, adopted)
+}
+
+const SHOWN_BY_LIST = 'codemachine adopt --list shows them.'
+
+async function showList(
+  context: CliContext,
+  conversations: Conversations,
+  { directory }: Records,
+  { json }: RunFlags,
+): Promise<number> {
+  const found = await conversations.list()
+  const { stdout } = context
+  if (json) {
+    const shown = found.map(({ at, title, ...each }) => ({
+      ...each,
+      title: conversations.redactor.text(title),
+      at: new Date(at).toISOString(),
+    }))
+    stdout.write(`${JSON.stringify(shown)}\n`)
+  } else if (found.length === 0) stdout.write(`${noneIn(directory)}\n`)
+  else stdout.write(`${rowsOf(found, conversations, context).join('\n')}\nTo continue one: codemachine adopt <id>\n`)
+  return 0
+}
+
+function noneIn(directory: string): string {
+  return `No conversations with codex, Claude Code or opencode were found in ${directory}.`
+}
+
+function rowsOf(found: readonly Conversation[], { redactor }: Conversations, { clock }: CliContext): string[] {
+  const now = clock.now()
+  return inColumns(
+    found.map(({ maker, id, title, at }) => [
+      oneLine(id, 60),
+      CONVERSATION_MAKERS[maker],
+      formatMoment(at, now),
+      titleLine(redactor.text(title), TITLE_CHARS),
+    ]),
+  )
+}
+
+/** Null: none. */
+async function choose(
+  context: CliContext,
+  conversations: Conversations,
+  { directory }: Records,
+): Promise<(Conversation & ConversationText) | null> {
+  const found = await conversations.list()
+  if (found.length === 0) {
+    context.stdout.write(`${noneIn(directory)}\n`)
+    return null
+  }
+  const rows = rowsOf(found, conversations, context)
+  context.stdout.write(`${rows.map((row, at) => `${String(at + 1).padStart(2)}  ${row}`).join('\n')}\n`)
+  const chosen = await askWhich(context, found.length)
+  const one = chosen === null ? undefined : found[chosen - 1]
+  return one === undefined ? null : await conversations.read(one)
+}
+
+/** Warns where an agent may still be at work; whether to go on all the same. */
+async function isFree(context: CliContext, { at, maker }: Conversation, asks: boolean): Promise<boolean> {
+  if (context.clock.now() - at >= RECENT_MS) return true
+  const name = CONVERSATION_MAKERS[maker]
+  warnOn(context)(
+    `The conversation was written to within the last minute. If ${name} is still at work here, two agents change the same files; end it first.`,
+  )
+  if (!asks) return true
+  const [answer = false] = await askEach(context, ['Start all the same?'], false)
+  return answer
+}
+
+/** The goal as the person wants it; null if they do not. */
+async function confirmed(context: CliContext, records: Records, proposed: string): Promise<string | null> {
+  for (let goal = proposed; ; ) {
+    context.stdout.write(`\nThe goal:\n\n${safeText(goal)}\n\n`)
+    const answer = await askWord(context, 'Work on this?', ['yes', 'edit', 'no'])
+    if (answer === 'edit') goal = (await editTextOnTerminal(context, records, goal)) ?? goal
+    else if (answer === 'yes') return await readText(context, goal)
+    else {
+      context.stdout.write('Nothing starts.\n')
+      return null
+    }
+  }
+}
