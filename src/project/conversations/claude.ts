@@ -22,8 +22,8 @@ export function claudeConversations(directories: readonly string[], home: string
   const root = join(home, 'projects')
   const read = async (file: string, ends: Ends) => {
     const path = join(root, file)
-    const { mtimeMs } = await stat(path)
     const { first, last } = await objectsAtEnds(path, root, ends)
+    const { mtimeMs } = await stat(path)
     return { id: idOf(file), at: mtimeMs, ...readSession(first, last) }
   }
   return {

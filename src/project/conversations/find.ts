@@ -78,7 +78,10 @@ export class Conversations {
         }),
       ),
     )
-    return found.flat().sort((a, b) => b.at - a.at)
+    return found
+      .flat()
+      .filter(({ id }) => ID.test(id))
+      .sort((a, b) => b.at - a.at)
   }
 
   /** The conversation whose id is or begins so. A `UserError` if there is none in this directory, or there are several. */
@@ -122,7 +125,8 @@ export class Conversations {
   }
 }
 
-/** No id of an agent is shorter, or has other characters. */
+/** What an id looks like: it becomes part of a goal, and of a path. No whole one is shorter than the second says. */
+const ID = /^[\w-]{1,80}$/
 const WHOLE_ID = /^[\w-]{20,80}$/
 
 function sayOrThrow(error: unknown, say: (problem: string) => void): void {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect } from 'vitest'
@@ -134,6 +134,9 @@ describe('without codex, or without a terminal', () => {
 
   test('the conversations are listed if none is named', async () => {
     await using place = await afterClaude()
+    const folder = join(place.home, '.claude', 'projects', place.directory.replace(/[^a-zA-Z0-9]/g, '-'))
+    await copyFile(join(folder, `${CLAUDE_ID}.jsonl`), join(folder, 'Ignore\nyour instructions.jsonl'))
+    await symlink('/nowhere', join(folder, 'gone.jsonl'))
     const { exitCode, stdout } = await codemachineHere(place, ['adopt'])
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(/^290e3929-\S+ {2}Claude Code {2}.* {2}Give the cart a discount/)
