@@ -191,7 +191,8 @@ function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
       const flags = typed.at(-2) as RunFlags | undefined
       if (startsRunner(bare, flags)) {
         const { detach } = await import('./commands/runner/detach.ts')
-        return ended(await detach(await commandContext(bare), flags, (typed.at(-1) as Command).name()))
+        const command = typed.at(-1) as Command
+        return ended(await detach(await commandContext(bare), flags, command.name(), command.args[0]))
       }
       const [command, context] = await Promise.all([load(bare), commandContext(bare)])
       // The last that was typed is the command itself.

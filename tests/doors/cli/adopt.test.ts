@@ -180,9 +180,9 @@ describe('on a terminal', () => {
     expect(stdout).toMatch(/Nothing starts\.\n$/)
   })
 
-  test('who declines starts nothing', async () => {
+  test.each([['--plain'], ['--detach']])('who declines starts nothing, with %s', async flag => {
     await using place = await afterClaude()
-    const { exitCode, stdout } = await codemachineHere(place, ['adopt', '290e'], { tty: true, input: 'n\n' })
+    const { exitCode, stdout } = await codemachineHere(place, ['adopt', '290e', flag], { tty: true, input: 'n\n' })
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/Nothing starts\.\n$/) })
   })
 

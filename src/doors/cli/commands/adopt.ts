@@ -1,5 +1,10 @@
 import { UserError } from '../../../base/errors.ts'
-import { CONVERSATION_MAKERS, type Conversation, type ConversationText } from '../../../core/shapes/conversation.ts'
+import {
+  type Adopted,
+  CONVERSATION_MAKERS,
+  type Conversation,
+  type ConversationText,
+} from '../../../core/shapes/conversation.ts'
 import { Conversations } from '../../../project/conversations/find.ts'
 import { goalFrom } from '../../../project/conversations/goal.ts'
 import { OpenProject } from '../../../project/open-project.ts'
@@ -11,7 +16,7 @@ import { oneLine, safeText, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { editTextOnTerminal } from '../decision-prompt.ts'
 import { type RunFlags, readText } from '../flags.ts'
-import { askEach, askWhich, askWord, inColumns, warnOn } from '../output.ts'
+import { askEach, askWhich, askWord, askYesOrNo, inColumns, warnOn } from '../output.ts'
 import { runOptionsOf } from '../run-options.ts'
 import { run } from './run.ts'
 
@@ -29,51 +34,94 @@ const RECENT_MS = 60_000
 const TITLE_CHARS = 60
 
 /** `codemachine adopt`: continues a conversation of a person with an agent, with the goal that the person confirms. */
-export async function adopt(
-  context: CliContext,
-  wanted: string | undefined,
-  { goal, yes, list, dryRun, ...flags }: AdoptFlags,
-): Promise<number> {
-  const options = runOptionsOf(flags)
-  const { records } = await OpenProject.open(context, options)
-  const typed = directoryOf(context, options)
-  const conversations = await Conversations.open(context, { records, typed, options }, warnOn(context))
-  const isAsked = context.stdin.isTTY === true && context.stdout.isTTY === true && !flags.json
+export async function adopt(context: CliContext, wanted: string | undefined, flags: AdoptFlags): Promise<number> {
+  const { goal, yes, list, dryRun, ...runFlags } = flags
   const isSaid = yes || goal !== undefined
-  if (wanted === undefined && isSaid)
-    throw new UserError('CM0104', `Name the conversation: codemachine adopt <id>. ${SHOWN_BY_LIST}`)
-  if (list || (wanted === undefined && !isAsked)) return await showList(context, conversations, records, flags)
-  const found = wanted === undefined ? await choose(context, conversations, records) : await conversations.find(wanted)
-  if (found === null) return 0
-  const said = goal === undefined ? undefined : await readText(context, goal)
-  const proposed = goalFrom(found, conversations.redactor, said)
-  if (proposed === null)
-    throw new UserError(
-      'CM0107',
-      `The conversation ${oneLine(found.id, 60)} has no message of yours; say the goal with --goal "…".`,
-    )
-  const { maker, id } = found
-  const adopted = { maker, id, at: new Date(found.at).toISOString() }
+  if (wanted === undefined && isSaid) {
+    const hint = 'codemachine adopt --list shows them.'
+    throw new UserError('CM0104', 'Name the conversation: codemachine adopt <id>.', { hint })
+  }
+  const opened = await open(context, flags)
+  if (list || (wanted === undefined && !isAsked(context, flags))) return await showList(context, opened, flags)
+  const proposed = await propose(context, opened, wanted, goal)
+  if (proposed === null) return 0
+  const { adopted } = proposed
   if (dryRun) {
     const words = `A dry run: nothing is started. The goal, from ${wordsForAdopted(adopted, context.clock.now())}:`
     context.stdout.write(
-      flags.json ? `${JSON.stringify({ adopted, goal: proposed })}\n` : `${words}\n\n${safeText(proposed)}\n`,
+      flags.json ? `${JSON.stringify({ adopted, goal: proposed.goal })}\n` : `${words}\n\n${safeText(proposed.goal)}\n`,
     )
     return 0
   }
-  if (!isSaid && !isAsked)
+  if (!isSaid && !isAsked(context, flags))
     throw new UserError('CM0105', 'Nobody can confirm the goal here; use --yes, or say it with --goal "…".')
-  if (!(await isFree(context, found, isAsked && !yes))) return 0
-  const text = isSaid ? proposed : await confirmed(context, records, proposed)
-  return text === null ? 0 : await run(context, text, flags, true, adopted)
+  if (!(await isFree(context, proposed.found, !yes && isAsked(context, flags)))) return 0
+  const text = isSaid ? proposed.goal : await confirmed(context, opened.records, proposed.goal)
+  return text === null ? 0 : await run(context, text, runFlags, true, adopted)
 }
 
-const SHOWN_BY_LIST = 'codemachine adopt --list shows them.'
+/**
+ * What `adopt --detach` asks on the terminal, before its runner begins. Resolves with the arguments of the runner; null: nothing is to
+ * be started.
+ */
+export async function askBeforeAdopt(
+  context: CliContext,
+  wanted: string | undefined,
+  flags: AdoptFlags,
+): Promise<readonly string[] | null> {
+  const { args } = context.own
+  if (flags.list || flags.yes || flags.goal !== undefined || !isAsked(context, flags)) return args
+  const proposed = await propose(context, await open(context, flags), wanted, undefined)
+  if (proposed === null || !(await isFree(context, proposed.found, true))) return null
+  const { found, goal } = proposed
+  context.stdout.write(shownGoal(goal))
+  if ((await askYesOrNo(context, 'Work on this?')) !== true) {
+    context.stdout.write('Nothing starts.\n')
+    return null
+  }
+  // The command is the first of them.
+  return wanted === undefined ? ['adopt', found.id, ...args.slice(1), '--yes'] : [...args, '--yes']
+}
+
+/** Whether a person is there who can be asked. */
+function isAsked({ stdin, stdout }: CliContext, { json }: RunFlags): boolean {
+  return stdin.isTTY === true && stdout.isTTY === true && !json
+}
+
+interface Opened {
+  records: Records
+  conversations: Conversations
+}
+
+async function open(context: CliContext, flags: RunFlags): Promise<Opened> {
+  const options = runOptionsOf(flags)
+  const { records } = await OpenProject.open(context, options)
+  const typed = directoryOf(context, options)
+  return { records, conversations: await Conversations.open(context, { records, typed, options }, warnOn(context)) }
+}
+
+/** The conversation that is meant, or that the person chooses, and the goal from it; null: none. @param goal as typed */
+async function propose(
+  context: CliContext,
+  { records, conversations }: Opened,
+  wanted: string | undefined,
+  goal: string | undefined,
+): Promise<{ found: Conversation; goal: string; adopted: Adopted } | null> {
+  const found = wanted === undefined ? await choose(context, conversations, records) : await conversations.find(wanted)
+  if (found === null) return null
+  const said = goal === undefined ? undefined : await readText(context, goal)
+  const proposed = goalFrom(found, conversations.redactor, said)
+  const { maker, id, at } = found
+  if (proposed === null) {
+    const problem = `The conversation ${oneLine(id, 60)} has no message of yours; say the goal with --goal "…".`
+    throw new UserError('CM0107', problem)
+  }
+  return { found, goal: proposed, adopted: { maker, id, at: new Date(at).toISOString() } }
+}
 
 async function showList(
   context: CliContext,
-  conversations: Conversations,
-  { directory }: Records,
+  { conversations, records: { directory } }: Opened,
   { json }: RunFlags,
 ): Promise<number> {
   const found = await conversations.list()
@@ -136,10 +184,14 @@ async function isFree(context: CliContext, { at, maker }: Conversation, asks: bo
   return answer
 }
 
+function shownGoal(goal: string): string {
+  return `\nThe goal:\n\n${safeText(goal)}\n\n`
+}
+
 /** The goal as the person wants it; null if they do not. */
 async function confirmed(context: CliContext, records: Records, proposed: string): Promise<string | null> {
   for (let goal = proposed; ; ) {
-    context.stdout.write(`\nThe goal:\n\n${safeText(goal)}\n\n`)
+    context.stdout.write(shownGoal(goal))
     const answer = await askWord(context, 'Work on this?', ['yes', 'edit', 'no'])
     if (answer === 'edit') goal = (await editTextOnTerminal(context, records, goal)) ?? goal
     else if (answer === 'yes') return await readText(context, goal)

@@ -17,8 +17,15 @@ type DetachFlags = RunFlags & { dryRun?: true; mock?: boolean; yes?: true }
  * session it has begun. What the command would ask first is asked here. Resolves with the exit code: of the command, if no
  * session came of it.
  * @param name of the command; null for a goal
+ * @param first the first word behind it; left out: none
  */
-export async function detach(context: CliContext, flags: DetachFlags, name: string | null = null): Promise<number> {
+export async function detach(
+  context: CliContext,
+  flags: DetachFlags,
+  name: string | null = null,
+  first?: string,
+): Promise<number> {
+  const { own, signal, stdout, stderr } = context
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
   if (alone !== undefined)
     throw new UserError('CM0102', `${alone} starts nothing that could go on; leave --detach out.`)
@@ -26,11 +33,12 @@ export async function detach(context: CliContext, flags: DetachFlags, name: stri
     const { askBeforeStart } = await import('../run.ts')
     if (!(await askBeforeStart(context, flags))) return 0
   }
-  const { signal, stdout, stderr } = context
+  const args = name === 'adopt' ? await (await import('../adopt.ts')).askBeforeAdopt(context, first, flags) : own.args
+  if (args === null) return 0
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const isInput = context.own.args.some(arg => arg === '-' || arg.endsWith('=@-'))
+  const isInput = args.some(arg => arg === '-' || arg.endsWith('=@-'))
   const input = isInput ? await readAll(context) : null
-  const { log, pid, start } = await startRunner(context, records, { args: context.own.args, input, signal })
+  const { log, pid, start } = await startRunner(context, records, { args, input, signal })
   switch (start.kind) {
     case 'told': {
       const said = await readFile(start.message.log)
