@@ -1,4 +1,3 @@
-import type { Disk } from './disk.ts'
 import type { Kernel, Process } from './kernel.ts'
 import type { Child } from './machine.ts'
 
@@ -6,9 +5,7 @@ import type { Child } from './machine.ts'
 export type Act =
   | { do: 'say'; text: string }
   | { do: 'command'; line: string; ms: number; exitCode: number; output: string; act?: () => void }
-  | { do: 'call'; tool: string; args: object }
   | { do: 'start'; line: string; act: () => void; afterMs: number }
-  | { do: 'usage'; percent: number; resetsInMs: number }
 
 /** How a turn comes to its end. */
 export type TurnEnd =
@@ -39,7 +36,6 @@ interface Request {
 /** An app-server of codex: its side of the protocol, as docs/inside/codex.md has it. */
 export class Codex {
   readonly #kernel: Kernel
-  readonly #disk: Disk
   readonly #process: Process
   readonly #child: Child
   readonly #args: readonly string[]
@@ -50,19 +46,16 @@ export class Codex {
   #turn: { id: string; isOver: boolean; items: object[]; status: string } | null = null
   #turns: { id: string; isOver: boolean; items: object[]; status: string }[] = []
   #calls = 0
-  #answers = new Map<string, () => void>()
   #tokens = 0
 
   constructor(given: {
     kernel: Kernel
-    disk: Disk
     process: Process
     child: Child
     args: readonly string[]
     agent: Agent
   }) {
     this.#kernel = given.kernel
-    this.#disk = given.disk
     this.#process = given.process
     this.#child = given.child
     this.#args = given.args
@@ -102,10 +95,7 @@ export class Codex {
   }
 
   #take({ id, method, params = {} }: Request): void {
-    if (method === undefined) {
-      this.#answers.get(String(id))?.()
-      return
-    }
+    if (method === undefined) return
     const answer = this.#answerTo(method, params, id)
     if (answer !== null && id !== undefined) this.#after(2, () => this.#send({ id, ...answer }))
   }
@@ -282,18 +272,6 @@ export class Codex {
           durationMs: act.ms,
         })
       }
-      case 'call': {
-        const id = `call-${++this.#calls}`
-        const answered = new Promise<void>(done => this.#answers.set(id, done))
-        this.#send({
-          id,
-          method: 'item/tool/call',
-          params: { ...about, callId: id, tool: act.tool, arguments: act.args },
-        })
-        return await answered
-      }
-      case 'usage':
-        return this.#tell('account/rateLimits/updated', { rateLimits: this.#agent.limits() })
     }
   }
 
@@ -313,10 +291,6 @@ export class Codex {
     turn.status = status
     this.#tell('thread/status/changed', { threadId: this.#thread, status: { type: 'idle' } })
     this.#tell('turn/completed', { threadId: this.#thread, turn: { id: turn.id, status, error, items: [] } })
-  }
-
-  get disk(): Disk {
-    return this.#disk
   }
 }
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import * as realFs from 'node:fs'
+import { constants } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -9,8 +9,6 @@ import { errnoError, type Kernel, Killed, type Process } from './kernel.ts'
 
 type Path = string | Buffer | URL
 type Kind = 'read' | 'open' | 'write' | 'name' | 'rename' | 'sync'
-
-const { constants } = realFs
 
 /** What disturbances can be done to which calls, and the error that comes of them; null: one of its own. */
 const FAULTS: Readonly<Record<string, { kinds: readonly Kind[]; code: string | null }>> = {
@@ -141,15 +139,7 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
       ctime: new Date(times.ctimeMs),
       birthtime: new Date(times.birthtimeMs),
     }
-    const kinds = {
-      isFile: () => node.kind === 'file',
-      isDirectory: () => node.kind === 'folder',
-      isSymbolicLink: () => node.kind === 'link',
-      isFIFO: () => false,
-      isSocket: () => false,
-      isCharacterDevice: () => false,
-      isBlockDevice: () => false,
-    }
+    const kinds = kindsOf(node.kind)
     if (!options?.bigint) return { ...numbers, ...times, ...dates, ...kinds }
     const big = Object.fromEntries(Object.entries({ ...numbers }).map(([name, value]) => [name, BigInt(value)]))
     const ns = { atimeNs: node.mtimeNs, mtimeNs: node.mtimeNs, ctimeNs: node.ctimeNs, birthtimeNs: node.ctimeNs }
@@ -247,15 +237,15 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     return writeFrom(fd, half(bytes.subarray(from, from + many), part), typeof at === 'number' ? at : null)
   }
 
-  function direntsOf(path: string): { name: string; node: Inode | null; kind: string }[] {
+  function direntsOf(path: string): { name: string; kind: Inode['kind'] }[] {
     if (path.startsWith('/proc')) {
       const names = proc(path)?.names
       if (names === undefined) throw errnoError('ENOENT', 'scandir', path)
-      return names.map(name => ({ name, node: null, kind: 'folder' }))
+      return names.map(name => ({ name, kind: 'folder' }))
     }
     return [...disk.folderAt(path).entries]
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, node]) => ({ name, node, kind: node.kind }))
+      .map(([name, { kind }]) => ({ name, kind }))
   }
 
   function listed(
@@ -273,18 +263,7 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     const all = (folder: string, prefix: string): unknown[] =>
       direntsOf(folder).flatMap(({ name, kind }) => {
         const entry = withFileTypes
-          ? {
-              name: asGiven(name),
-              parentPath: folder,
-              path: folder,
-              isFile: () => kind === 'file',
-              isDirectory: () => kind === 'folder',
-              isSymbolicLink: () => kind === 'link',
-              isFIFO: () => false,
-              isSocket: () => false,
-              isCharacterDevice: () => false,
-              isBlockDevice: () => false,
-            }
+          ? { name: asGiven(name), parentPath: folder, path: folder, ...kindsOf(kind) }
           : asGiven(prefix + name)
         return [entry, ...(recursive && kind === 'folder' ? all(join(folder, name), `${prefix}${name}/`) : [])]
       })
@@ -476,8 +455,6 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
       later('name', 'utimes', path, () => disk.touch(disk.get(pathOf(path)), nsOf(mtime))),
     lutimes: (path: Path, _: unknown, mtime: number | Date) =>
       later('name', 'lutimes', path, () => disk.touch(disk.get(pathOf(path), false), nsOf(mtime))),
-    statfs: (path: Path) =>
-      later('read', 'statfs', path, () => ({ bavail: 1e6, bsize: 4096, blocks: 1e7, bfree: 1e6 })),
   }
 
   function realOf(path: Path): string {
@@ -561,8 +538,6 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
       now('read', 'fstat', fd, () => statsOf(file(fd).node, options)),
     ftruncateSync: (fd: number, size = 0) =>
       now('write', 'ftruncate', fd, () => disk.truncate(file(fd).node, size, file(fd).path)),
-    fdatasyncSync: (fd: number) => now('sync', 'fdatasync', fd, () => disk.sync(file(fd).node)),
-    fsyncSync: (fd: number) => now('sync', 'fsync', fd, () => disk.sync(file(fd).node)),
     fdatasync: (fd: number, callback: (error: unknown) => void) =>
       called(
         later('sync', 'fdatasync', fd, () => disk.sync(file(fd).node)),
@@ -605,7 +580,6 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
     renameSync: (from: Path, to: Path) => now('rename', 'rename', to, () => disk.rename(pathOf(from), pathOf(to))),
     rmSync: (path: Path, options?: { force?: boolean; recursive?: boolean }) =>
       now('name', 'rm', path, () => remove(path, options)),
-    unlinkSync: (path: Path) => now('name', 'unlink', path, () => disk.unlink(pathOf(path))),
     symlinkSync: (target: Path, path: Path) =>
       now('name', 'symlink', path, () => void disk.create(pathOf(path), 'link', 0o777, String(target))),
     chmodSync: (path: Path, mode: number) =>
@@ -624,10 +598,21 @@ export function filesOf(kernel: Kernel, disk: Disk, process: Process, proc: (pat
         })(),
       ),
     createWriteStream: (path: Path, options?: { flags?: string; mode?: number }) => new SimulatedWrites(path, options),
-    Dirent: realFs.Dirent,
-    Stats: realFs.Stats,
   }
   return { fs: { ...fs, default: fs }, promises: { ...promises, default: promises } }
+}
+
+function kindsOf(kind: Inode['kind']) {
+  return {
+    isFile: () => kind === 'file',
+    isDirectory: () => kind === 'folder',
+    isSymbolicLink: () => kind === 'link',
+    ...{ isFIFO: never, isSocket: never, isCharacterDevice: never, isBlockDevice: never },
+  }
+}
+
+function never(): boolean {
+  return false
 }
 
 /** What is below /proc: a file, a folder, or a link. */

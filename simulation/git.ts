@@ -365,13 +365,13 @@ class Git {
   }
 
   /** All files below the top that git sees, and what it ignores: a folder as one, with `/`. */
-  #seen(more: readonly string[] | null): { files: string[]; ignored: string[] } {
+  #seen(given: readonly string[] | null): { files: string[]; ignored: string[] } {
     const files: string[] = []
     const ignored: string[] = []
     const inside = (folder: string, prefix: string, rules: readonly Rule[]) => {
-      const own = [...rules, ...rulesIn(this.#disk.text(join(folder, '.gitignore')), prefix)]
-      const node = this.#disk.look(folder)
-      for (const [name, child] of [...(node?.entries ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const more = given === null ? rulesIn(this.#disk.text(join(folder, '.gitignore')), prefix) : []
+      const own = [...rules, ...more]
+      for (const [name, child] of [...(this.#disk.look(folder)?.entries ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))) {
         if (name === '.git') continue
         const path = prefix + Buffer.from(name).toString('latin1')
         const isFolder = child.kind === 'folder'
@@ -380,25 +380,12 @@ class Git {
         else files.push(path)
       }
     }
-    if (more !== null) {
-      const all = (folder: string, prefix: string, rules: readonly Rule[]) => {
-        for (const [name, child] of [...(this.#disk.look(folder)?.entries ?? [])].sort(([a], [b]) =>
-          a < b ? -1 : 1,
-        )) {
-          if (name === '.git') continue
-          const path = prefix + name
-          const isFolder = child.kind === 'folder'
-          if (isIgnored(rules, path, isFolder)) continue
-          if (isFolder) all(join(folder, name), `${path}/`, rules)
-          else files.push(path)
-        }
-      }
-      all(
-        this.#top,
-        '',
-        more.flatMap(text => rulesIn(text, '')),
-      )
-    } else inside(this.#top, '', rulesIn(this.#disk.text(join(this.#gitDir, 'info', 'exclude')), ''))
+    const texts = given ?? [this.#disk.text(join(this.#gitDir, 'info', 'exclude'))]
+    inside(
+      this.#top,
+      '',
+      texts.flatMap(text => rulesIn(text, '')),
+    )
     return { files, ignored }
   }
 

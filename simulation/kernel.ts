@@ -253,11 +253,6 @@ export class Kernel {
     this.#plan = []
   }
 
-  /** How many disturbances are still to come. */
-  get left(): number {
-    return this.#plan.length
-  }
-
   /** Runs until `isOver`; rejects where nothing can happen any more, or it takes too long. */
   async run(isOver: () => boolean): Promise<void> {
     for (;;) {

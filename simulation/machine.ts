@@ -139,8 +139,7 @@ export class Machine {
       if (!child.stdin.writableEnded) child.stdin.end()
     }
     if (program === 'git') this.#git(process, child, args, { env, cwd }, done)
-    else if (program === 'codex')
-      new Codex({ kernel, disk: this.disk, process, child, args, agent: this.#agent }).listen()
+    else if (program === 'codex') new Codex({ kernel, process, child, args, agent: this.#agent }).listen()
     else throw new Error(`Nothing is known of ${path}`)
     return child
   }

@@ -126,17 +126,8 @@ export function loadProgram(enter: Enter, kernel: Kernel, owner: Process, module
       removeListener: () => {},
       emit: () => false,
       emitWarning: () => {},
-      umask: () => 0o22,
-    },
-    ...{
-      getuid: () => 1000,
-      geteuid: () => 1000,
-      getgid: () => 1000,
-      uptime: () => kernel.monotonic() / 1000,
-      memoryUsage: () => ({ heapUsed: 0, rss: 0 }),
     },
     hrtime: Object.assign(() => [0, 0], { bigint: () => BigInt(Math.floor(kernel.monotonic() * 1e6)) }),
-    getBuiltinModule: (name: string) => give(name),
     stdout: { write: () => true, isTTY: false, on: () => {} },
     stderr: { write: () => true, isTTY: false, on: () => {} },
     stdin: { isTTY: false, on: () => {} },
@@ -149,7 +140,6 @@ export function loadProgram(enter: Enter, kernel: Kernel, owner: Process, module
       ...required('node:crypto'),
       randomUUID: () => kernel.ids.uuid(),
       randomBytes: (count: number) => kernel.ids.bytes(count),
-      randomInt: (a: number, b?: number) => (b === undefined ? kernel.ids.below(a) : a + kernel.ids.below(b - a)),
     }),
     os: withDefault({
       ...os,
@@ -157,9 +147,6 @@ export function loadProgram(enter: Enter, kernel: Kernel, owner: Process, module
       homedir: () => '/home/person',
       tmpdir: () => '/tmp',
       uptime: () => kernel.monotonic() / 1000,
-      loadavg: () => [0, 0, 0],
-      availableParallelism: () => 2,
-      cpus: () => [{}, {}],
     }),
     timers: withDefault(timers),
     'timers/promises': withDefault({
@@ -273,7 +260,7 @@ function timeOf(kernel: Kernel, owner: Process) {
   }
   return {
     DateOfMachine: SimulatedDate,
-    performance: { now: () => kernel.monotonic(), timeOrigin: 0, mark: () => {}, measure: () => {} },
+    performance: { now: () => kernel.monotonic(), timeOrigin: 0 },
     timers,
   }
 }
