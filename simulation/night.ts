@@ -212,6 +212,7 @@ class Night {
   #silent = 0
   #gitConfig: string | null = null
   #gitConfigChanged = 0
+  #faultsBefore = 0
   #hasLostPower = false
   /** Whether a second run is under way: it takes over where the first one has just ended. */
   #hasSecondRun = false
@@ -342,9 +343,19 @@ class Night {
     if (ended === 'silent') this.#silent++
     if (this.#silent > this.#agent.silent) this.#break('L20', 'A round is silent, and its codex was not.')
     if (this.machine.disk.text(GIT_CONFIG) !== this.#gitConfig) this.#gitConfigChanged++
-    else this.#gitConfigChanged = 0
-    if (this.#gitConfigChanged > 1)
+    else {
+      this.#gitConfigChanged = 0
+      this.#faultsBefore = this.#diskFaults()
+    }
+    // Each round takes it out, and the disk may refuse that each time.
+    if (this.#gitConfigChanged > Math.max(1, this.#diskFaults() - this.#faultsBefore))
       this.#break('B3', 'What a round changed in .git/config is still there after the next one.')
+  }
+
+  /** How often the disk has refused a call, or a process died in one. */
+  #diskFaults(): number {
+    const kinds = this.machine.kernel.done.map(each => each.split(/[:@]/)[1] ?? '')
+    return kinds.filter(kind => OF_DISK.test(kind) || /eio|emfile/.test(kind)).length
   }
 
   #break(promise: string, what: string): void {
@@ -468,10 +479,7 @@ class Night {
     if (addable.length > 0 && runner.hasShown)
       this.#break('L21', `The next commit of a person has ${addable.join(', ')}`)
     const copies = [...(this.machine.disk.look('/tmp')?.entries.keys() ?? [])].filter(name => name.includes('-verify-'))
-    const hadFaults = this.machine.kernel.done.some(
-      each => OF_DISK.test(each.split(/[:@]/)[1] ?? '') || /eio|emfile/.test(each),
-    )
-    if (runner.hasShown && !hadFaults && copies.length > 0)
+    if (runner.hasShown && this.#diskFaults() === 0 && copies.length > 0)
       this.#break('D82', `A run ended, and its copies are still there: ${copies.join(', ')}`)
     const left = [...this.machine.kernel.processes.values()].filter(
       ({ pid, env }) =>
@@ -619,11 +627,13 @@ class Night {
 
   /** An honest agent comes to the end of its work, whatever was done to the night. */
   #examineEnd(): void {
-    const { mischief, trouble } = this.#character
+    const { mischief, trouble, flaky } = this.#character
     const isHonest = mischief === 0 && trouble === 0 && !this.#wasSkipped
     const [first] = this.#shown.values()
     const outcome = first?.state.ended?.outcome.kind
-    if (isHonest && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
+    // A gate that fails by chance may do so in each round, whatever is done.
+    const isUnlucky = flaky > 0 && outcome === 'stalled'
+    if (isHonest && !isUnlucky && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
       throw new BrokenPromise('L4', `The work of an honest agent ended as ${outcome}.`)
     for (const [id, { state }] of this.#shown) {
       const most = state.limits.rounds
