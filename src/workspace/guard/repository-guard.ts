@@ -52,18 +52,20 @@ interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
 /**
  * Saves config, hooks and info of the person's repository, and of those in the work tree. To be called before the first
  * round. Of a repository in the tree whose git directory lies outside of it, those count where agents can write: elsewhere
- * a change is the person's own.
+ * a change is the person's own. What `restoreAfterCrash` could not restore stays to be restored.
  */
 export async function openRepositoryGuard(options: GuardOptions): Promise<RepositoryGuard> {
   const { repository, workTree, setAsideDir, baselineFile, leaveOut, reach } = options
   const nested = await findNestedRepositories(workTree, leaveOut)
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
+  const found = await readGuardState(baselineFile).catch(() => null)
+  const left = found?.workTree === workTree ? found : null
   const state: GuardState = {
     workTree,
     setAsideDir,
-    tops: new Map(tops.map(path => [path, saveEntry(path, readGuardedEntry(path))])),
+    tops: left?.tops ?? new Map(tops.map(path => [path, saveEntry(path, readGuardedEntry(path))])),
     guarded: new Map(nested.directories.map(directory => [directory, readBaseline(directory)])),
-    nested: { leaveOut, pointers: pointersIn(nested) },
+    nested: left?.nested ?? { leaveOut, pointers: pointersIn(nested) },
   }
   if (repository !== null) state.guarded.set(repository.commonDir, readBaseline(repository.commonDir))
   const where = writableByAgents(workTree, reach.env, [])
@@ -72,6 +74,7 @@ export async function openRepositoryGuard(options: GuardOptions): Promise<Reposi
     if (reach.sandbox === 'danger-full-access' || isWritableByAgents(directory, where))
       state.guarded.set(directory, readBaseline(directory))
   }
+  for (const [directory, baseline] of left?.guarded ?? []) state.guarded.set(directory, baseline)
   await writeGuardState(baselineFile, state)
   return new RepositoryGuard(state, baselineFile)
 }
@@ -107,7 +110,8 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
     if (state === null) return null
     const guard = new RepositoryGuard(state, baselineFile)
     const restored = await guard.check()
-    await guard.close()
+    if (guard.isWhole) await guard.close()
+    else await writeGuardState(baselineFile, state)
     return restored
   } catch (error) {
     const problem = `${baselineFile} cannot be used, so look for yourself at what git would run: ${messageOf(error)}`
@@ -139,6 +143,8 @@ export class RepositoryGuard {
   /** Git directories that a round has made. */
   readonly #made = new Set<string>()
   #isCutTold = false
+  /** Whether the last check has restored all that had changed. */
+  isWhole = true
 
   constructor(state: GuardState, baselineFile: string) {
     this.#state = state
@@ -155,6 +161,7 @@ export class RepositoryGuard {
     for (const [path, before] of tops) this.#checkTop(path, before, restoration)
     for (const [commonDir, baseline] of guarded) this.#checkDirectory(commonDir, baseline, restoration)
     if (nested !== null) await this.#checkNested(nested, restoration)
+    this.isWhole = restoration.failed.size === 0
     return restoration.result()
   }
 

@@ -328,6 +328,21 @@ describe('after a run that was cut off in a round', () => {
     expect(await restoreAfterCrash(baselineFile)).toBeNull()
   })
 
+  it('what the disk refuses to take out then is taken out after the next round', async () => {
+    const before = read('.git/config')
+    await open()
+    plant(work)
+    mkdirSync(dirname(aside), { recursive: true })
+    writeFileSync(aside, 'in the way')
+    expect((await restoreAfterCrash(baselineFile))?.problems.join()).toContain('.git/config could not be taken away')
+    unlinkSync(aside)
+    const guard = await open()
+    expect((await guard.check())?.restored).toEqual(['.git/config'])
+    expect(read('.git/config')).toBe(before)
+    await guard.close()
+    expect(await restoreAfterCrash(baselineFile)).toBeNull()
+  })
+
   it('a repository that the round has pointed elsewhere is found where it was', async () => {
     const before = await findRepository(work)
     await open()
