@@ -170,6 +170,24 @@ export default {
 
     /** The reasoning effort of that model. */
     plannerEffort: 'high',
+
+    /** The engine that plans; null: that of the rounds. */
+    plannerEngine: null,
+
+    /** The engine that carries out the tasks, in the place of `executor`; null: that of the rounds. */
+    executorEngine: null,
+  },
+
+  /** Who works in `codemachine team`. */
+  team: {
+    /** The engine that plans; null: that of the rounds. */
+    plannerEngine: null,
+
+    /** The engine that works and says how to test; null: that of the rounds. */
+    workerEngine: null,
+
+    /** The engine that reviews the result; null: that of the rounds. */
+    reviewerEngine: null,
   },
 
   /** How codemachine prepares a new worktree (`--worktree`) before its first session. */

@@ -110,8 +110,10 @@ async function readBelow(root: string, prompt: string, path: string): ReturnType
   return { problem: `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; put a folder in its place.` }
 }
 
-function fieldsOf({ model, effort, enabled, description }: AgentTable): Partial<Agent> {
+function fieldsOf({ model, effort, engine, enabled, description }: AgentTable): Partial<Agent> {
   return {
+    // What ships is of codex's models.
+    ...(engine === undefined ? {} : { engine, model: null, modelReasoningEffort: null }),
     ...(model === undefined ? {} : { model }),
     ...(effort === undefined ? {} : { modelReasoningEffort: effort }),
     ...(enabled === undefined ? {} : { enabled }),

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { UserError } from '../base/errors.ts'
+import { nearestName } from '../base/text.ts'
 import type { EventOf, LiveEvent, SessionEvent } from './events/events.ts'
 import type { RoundOutcome } from './events/outcome.ts'
 import type { ProvidersByName } from './shapes/provider.ts'
@@ -86,6 +87,8 @@ export interface Engine {
   readonly hidesFiles: boolean
   /** Whether a round of it may end without a word of what it used; left out: it tells. */
   readonly mayHideUsage?: true
+  /** Why it cannot have a thread, a sentence; null: it can. Left out: it can have each. */
+  refuses?(thread: Partial<ThreadSpec>): string | null
   /** Whether it only shows what happened once: no model is asked and nothing runs, so its rounds prove nothing. */
   readonly replays?: true
   /**
@@ -208,6 +211,25 @@ export class Engines {
   /** The engine that a thread runs on. Where there is none of that name, one whose rounds end with the class `config`. */
   of({ engine: name = this.usual }: Pick<ThreadSpec, 'engine'>): Engine {
     return this.#engines.get(name) ?? missingEngine(name, [...this.#engines.keys()])
+  }
+
+  /** The names of all. */
+  get names(): readonly string[] {
+    return [...this.#engines.keys()]
+  }
+
+  /** Throws a `UserError` that begins with this place if there is no such engine, or it cannot have such a thread. */
+  check(name: string, place: string, thread: Partial<ThreadSpec> = {}): void {
+    const engine = this.#engines.get(name)
+    const refused =
+      engine === undefined ? `there is no engine "${name}"; ${this.#nearest(name)}` : engine.refuses?.(thread)
+    if (refused != null) throw new UserError('CM0312', `${place}: ${refused}`)
+  }
+
+  #nearest(name: string): string {
+    const near = nearestName(name, this.names)
+    if (near !== null) return `did you mean "${near}"?`
+    return `there are ${this.names.join(', ')}, and what tables [engines.NAME] of your own config.toml name.`
   }
 
   /** The login whose usage windows a thread uses; null: that of a provider, of which nothing is known. */

@@ -2,8 +2,7 @@ import { basename, join } from 'node:path'
 import { readRoster } from '../agents/roster.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
-import { nearestName } from '../base/text.ts'
-import { type EngineKind, type EngineSetup, Engines } from '../core/engine.ts'
+import { type EngineSetup, Engines } from '../core/engine.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { ownFilesOf } from '../core/rules/proof/gate-files.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
@@ -219,12 +218,15 @@ export async function agentsAtStart(
   const { roster: agents, settings, inProfiles, overrides, asks, provider, isCodex } = options
   const offered =
     asks && isCodex && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
-  const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
-  const profiled = asChosen(inAllProjects(allOf(agents)), offered, inProfiles)
+  // Another engine has neither codex's models nor its profiles.
+  const ofCodex = allOf(agents).filter(({ engine }) => engine === undefined)
+  const { agents: fitted, remark } = asChosen(ofCodex, offered, settings)
+  const profiled = asChosen(inAllProjects(ofCodex), offered, inProfiles)
   const keepModels = offered === null && inProfiles.model === null
   const profiles = await profilesAtStart(codex.home, profiled.agents, { keepModels })
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
+    if (agent.engine !== undefined) return agent
     if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
     if (!isCodex) return { ...agent, model: settings.model, modelReasoningEffort: settings.effort }
     const byHand = profiles.byHand.get(agent.name)
@@ -486,40 +488,36 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
   }
 }
 
-/** The engines of a run: all kinds that there are, and those of other makers that the settings name. A `UserError` if that of its rounds is none. */
+/**
+ * The engines of a run: all kinds that there are, and those of other makers that the settings know. Throws a `UserError` with the
+ * place for a name that is none of them.
+ */
 export async function openEngines(
   { engines, home }: Pick<World, 'engines' | 'home'>,
-  { settings, sources, engines: written }: Pick<LoadedSettings, 'settings' | 'sources' | 'engines'>,
+  { settings, sources, engines: written, agentTables }: Omit<LoadedSettings, 'providers'>,
   { root }: Pick<Records, 'root'>,
   setup: EngineSetup,
 ): Promise<Engines> {
   const external = [...written.values()].filter(({ name }) => !engines.has(name))
   const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root })))]
-  const names = kinds.map(kind => kind.name)
-  const { engine, fallback, reviewer, prove } = settings
+  const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
+  const run = new Engines(Object.fromEntries(opened), settings.engine)
+  const { engine, fallback, reviewer, prove, change, team } = settings
   const wanted = {
     engine,
     'reviewer.engine': reviewer.engine,
     'prove.authorEngine': prove.authorEngine,
     'prove.controlEngine': prove.controlEngine,
+    'change.plannerEngine': change.plannerEngine,
+    'change.executorEngine': change.executorEngine,
+    'team.plannerEngine': team.plannerEngine,
+    'team.workerEngine': team.workerEngine,
+    'team.reviewerEngine': team.reviewerEngine,
   }
-  const named = [
-    ...Object.entries(wanted).map(([key, value]) => ({ value, place: sources[key as keyof typeof wanted].place })),
-    ...fallback.map(value => ({ value, place: sources.fallback.place })),
-  ]
-  for (const { value, place } of named) {
-    if (value === null || names.includes(value)) continue
-    const near = nearestName(value, names)
-    const mend =
-      near === null
-        ? `there are ${names.join(', ')}, and what tables [engines.NAME] of your own config.toml name.`
-        : `did you mean "${near}"?`
-    throw new UserError('CM0312', `${place}: there is no engine "${value}"; ${mend}`)
-  }
-  // What speaks to agents of other makers is not loaded where none is named.
-  const isWanted = ({ name }: EngineKind) => engines.has(name) || named.some(({ value }) => value === name)
-  const opened = await Promise.all(
-    kinds.filter(isWanted).map(async kind => [kind.name, await kind.open(setup)] as const),
-  )
-  return new Engines(Object.fromEntries(opened), engine)
+  for (const [key, name] of Object.entries(wanted))
+    if (name !== null) run.check(name, sources[key as keyof typeof wanted].place)
+  for (const name of fallback) run.check(name, sources.fallback.place)
+  for (const { engine: name, places } of agentTables.tables)
+    if (name !== undefined) run.check(name, places.engine ?? '')
+  return run
 }

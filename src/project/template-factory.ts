@@ -143,6 +143,7 @@ export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions)
         developerInstructions: instructions.text,
         model: agent.model,
         effort: agent.modelReasoningEffort,
+        ...(agent.engine === undefined ? {} : { engine: agent.engine }),
         tools: [askPersonTool],
       }
       return { thread }

@@ -146,6 +146,18 @@ test.each([
   },
 )
 
+test('a session that is killed just before or after the change of engine goes on where it was, and changes once', async () => {
+  const { events } = await play([full(2 * HOUR), works(), works()])
+  const at = events.findIndex(({ type }) => type === 'engine-changed')
+  const before = await play([full(2 * HOUR), works(), works()], { journal: events.slice(0, at) })
+  expect(before.engines.slice(0, 2)).toEqual(['played', 'claude'])
+  const after = await play([works(), works()], { journal: events.slice(0, at + 1) })
+  expect(after.engines[0]).toBe('claude')
+  // What the journal has already is not told again.
+  const changes = [before, after].map(ran => ran.changes.map(({ to }) => to))
+  expect(changes).toEqual([['claude'], []])
+})
+
 test('an engine that had no login is tried again once the session is resumed', async () => {
   const first = await play([login, works()], {
     ...on('login'),

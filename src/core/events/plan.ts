@@ -1,4 +1,4 @@
-import { about, fields, listOf, nullOr, number, oneOf, text, variant } from './schema.ts'
+import { about, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
 import { asAskedFor, tokenCounts } from './shapes.ts'
 
 /** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */
@@ -29,6 +29,7 @@ export const planEvent = variant('type', {
       '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`',
     ),
     parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
+    engine: about(optional(text), 'the engine; left out: that of the round'),
     model: asAskedFor,
     effort: asAskedFor,
     paths: about(

@@ -151,6 +151,8 @@ const certificateSchema = v.object({
       rounds: v.record(text, count),
       /** The last 50 changes between them, each with the round that began so; left out: none, or an older version. */
       changes: v.optional(v.array(v.object({ round: count, from: text, to: text }))),
+      /** Calls of agents that have an engine of their own; left out: none, or an older version. */
+      agents: v.optional(v.record(text, count)),
       review: v.optional(text),
     }),
   ),
@@ -217,11 +219,17 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-function enginesPart({ roundsOfEngines: rounds, engineChanges, review }: SessionState): Pick<Certificate, 'engines'> {
+function enginesPart({
+  roundsOfEngines: rounds,
+  agentsOfEngines,
+  engineChanges,
+  review,
+}: SessionState): Pick<Certificate, 'engines'> {
   const reviewer = review?.engine ?? null
-  if (reviewer === null && Object.keys(rounds).every(name => name === 'codex')) return {}
+  const calls = Object.keys(agentsOfEngines).length === 0 ? {} : { agents: agentsOfEngines }
+  if (reviewer === null && Object.keys({ ...rounds, ...agentsOfEngines }).every(name => name === 'codex')) return {}
   const changes = engineChanges.length === 0 ? {} : { changes: [...engineChanges] }
-  return { engines: { rounds, ...changes, ...(reviewer === null ? {} : { review: reviewer }) } }
+  return { engines: { rounds, ...changes, ...calls, ...(reviewer === null ? {} : { review: reviewer }) } }
 }
 
 /** What a certificate says of the contract; nothing where none was accepted. */

@@ -8,6 +8,8 @@ export interface Agent {
   /** `null` leaves the choice to the settings and to codex; so for `modelReasoningEffort`. */
   model: string | null
   modelReasoningEffort: string | null
+  /** That its calls run on, with its own model alone; left out: that of the rounds. */
+  engine?: string
   enabled: boolean
   /** Left out: `config/*.agents.js` alone says all of it. */
   source?: AgentSource
@@ -37,6 +39,7 @@ export interface AgentTable {
   prompt?: string | undefined
   model?: string | undefined
   effort?: string | undefined
+  engine?: string | undefined
   enabled?: boolean | undefined
   description?: string | undefined
 }

@@ -32,6 +32,10 @@ export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
   'agent-started': (state, event, at) => ({
     ...state,
     agents: withAgent(state.agents, event, at),
+    agentsOfEngines:
+      event.engine === undefined
+        ? state.agentsOfEngines
+        : { ...state.agentsOfEngines, [event.engine]: (state.agentsOfEngines[event.engine] ?? 0) + 1 },
     running: state.running && { ...state.running, hasWorked: true },
   }),
   'agent-ended': (state, event) => {

@@ -145,6 +145,12 @@ function endStep(state: SessionState, { step }: { step: number }, at: number): S
 
 /** Another login's windows are others: what was waited for is not waited for there. */
 const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false, otherLogins: {} }
+/** Another engine has windows and models of its own. */
+function onEngine(state: SessionState, engine: string): SessionState {
+  const next = onLoginOf(state, engine)
+  return next === state ? state : { ...next, modelInUse: null, effortInUse: null }
+}
+
 /** How many changes of the engine are kept; a certificate names them. */
 const MOST_CHANGES = 50
 /** The state after one more event of the session as a whole. Pure. */
@@ -190,7 +196,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   }),
   'wait-ended': endWait,
   'engine-changed': (state, { from, to, isUsual, until, fault, round }) => ({
-    ...onLoginOf(state, to),
+    ...onEngine(state, to),
     engine: isUsual ? null : to,
     engineChanges: [...state.engineChanges, { round, from, to }].slice(-MOST_CHANGES),
     fullUntil:
@@ -372,7 +378,7 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
 /** The state after one more event of a round. Pure. */
 const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-started': (state, event, at) => ({
-    ...releaseHold(onLoginOf(state, event.engine), at),
+    ...releaseHold(onEngine(state, event.engine), at),
     contract: withWho(state.contract, 'worker', {
       engine: event.engine,
       provider: event.provider ?? null,

@@ -32,7 +32,7 @@ import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { Adopted } from '../shapes/conversation.ts'
 import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
-import { NO_LOGINS, type UsedLogins } from './usage.ts'
+import { CODEX_LOGIN, NO_LOGINS, type UsedLogins } from './usage.ts'
 
 /** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
 export type EndedRound = Pick<
@@ -324,6 +324,8 @@ export interface SessionState extends UsedLogins {
   engineChanges: readonly Pick<EventOf<'engine-changed'>, 'round' | 'from' | 'to'>[]
   /** Rounds that have started, by engine; without those before that was kept. */
   roundsOfEngines: Readonly<Record<string, number>>
+  /** Calls of agents that have an engine of their own, by engine. */
+  agentsOfEngines: Readonly<Record<string, number>>
   overrides: readonly string[]
   said: RunOverrides
   /** Name of the machine that the session ran on last. */
@@ -494,6 +496,20 @@ export function sharesPlan({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.memory === 'project-plan'
 }
 
+/** Whose models the last round used: a provider, or an engine of another maker; null: what codex is configured with. Pure. */
+export function sourceInUse({
+  providerInUse,
+  login,
+  replays,
+}: Pick<SessionState, 'providerInUse' | 'login' | 'replays'>) {
+  return providerInUse ?? (login === CODEX_LOGIN || replays ? null : login)
+}
+
+/** The model of the last round as far as it is known: reported, else as the person named it for codex. Pure. */
+export function modelNow({ modelInUse, model, ...of }: SessionState): string | null {
+  return modelInUse ?? (of.providerInUse === null && sourceInUse(of) !== null ? null : model)
+}
+
 /** Whether a session is a call, which is never the session of its work directory. Pure. */
 export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.isCall ?? false
@@ -548,6 +564,7 @@ export function emptyState(id: string): SessionState {
     fullUntil: {},
     engineChanges: [],
     roundsOfEngines: {},
+    agentsOfEngines: {},
     overrides: [],
     said: {},
     host: '',

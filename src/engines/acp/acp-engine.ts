@@ -1,14 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
 import { Readable, Writable } from 'node:stream'
-import {
-  type ClientConnection,
-  client,
-  methods,
-  ndJsonStream,
-  PROTOCOL_VERSION,
-  RequestError,
-} from '@agentclientprotocol/sdk'
+import type { ClientConnection } from '@agentclientprotocol/sdk'
 import type { ServerNotification } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
@@ -34,9 +27,9 @@ import { Rights } from '../codex/sandbox/rights.ts'
 import { describeProblem } from '../codex/sandbox/try-sandbox.ts'
 import { besidesDirectory, boxOverrides, hidesFiles } from '../codex/sandbox.ts'
 import { memberOf, stringMember } from '../codex/wire.ts'
-import { AcpUpdates } from './acp-updates.ts'
+import type { AcpUpdates } from './acp-updates.ts'
 import { outcomeOfError, outcomeOfStop } from './outcome.ts'
-import { type ServedTools, serveTools, TOOL_SERVER } from './tool-server.ts'
+import type { ServedTools } from './tool-server.ts'
 
 /** The longest message that is read, bytes. */
 const MOST_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -53,8 +46,8 @@ export class AcpEngine implements Engine {
   readonly mayHideUsage = true
   readonly #options: EngineSetup
   readonly #external: ExternalEngine
-  readonly #rights: Rights
   readonly #rounds = new Set<AcpRound>()
+  #begun: Rights | null = null
 
   constructor(external: ExternalEngine, options: EngineSetup) {
     this.name = external.name
@@ -62,12 +55,21 @@ export class AcpEngine implements Engine {
     this.version = options.binary.version
     this.#external = external
     this.#options = options
-    this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
+  }
+
+  /** Made where a thread is on it: each run has every engine open. */
+  get #rights(): Rights {
+    this.#begun ??= new Rights({ ...this.#options, overrides: [], work: 'round' })
+    return this.#begun
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const refused = refusalOf(thread, this.name)
+    const refused = this.refuses(thread)
     return refused === null ? this.#round(thread) : unusableRound(thread, { class: 'config', message: refused })
+  }
+
+  refuses(thread: Partial<ThreadSpec>): string | null {
+    return refusalOf(thread, this.name)
   }
 
   /** Has the agent begin a session in its box, and ends it: what it says of itself, or why it cannot work. Never rejects. */
@@ -105,13 +107,13 @@ export class AcpEngine implements Engine {
 
   async settle(): Promise<void> {
     await Promise.all([...this.#rounds].map(round => round.ending))
-    await this.#rights.servers.sweep()
+    await this.#begun?.servers.sweep()
   }
 
   async close(): Promise<void> {
     for (const round of this.#rounds) round.discard()
     await this.settle()
-    await this.#rights.servers.close()
+    await this.#begun?.servers.close()
   }
 }
 
@@ -120,7 +122,7 @@ const TRY_MS = 15_000
 const THREAD_OF_TRY: ThreadSpec = { agent: 'sandbox', developerInstructions: '', model: null, effort: null }
 
 /** Why an agent of another maker cannot have a thread, a sentence; null: it can. */
-function refusalOf({ provider, noShell, args = [] }: ThreadSpec, name: string): string | null {
+function refusalOf({ provider, noShell, args = [] }: Partial<ThreadSpec>, name: string): string | null {
   if (provider !== undefined && provider !== CODEX_PROVIDER)
     return `The engine ${name} has models of its own; use the engine codex with the provider ${provider}.`
   if (noShell)
@@ -260,6 +262,11 @@ class AcpRound implements PreparedRound {
   /** Starts the agent, and a session of it. */
   async #start(run: RoundRun): Promise<Session | RoundOutcome> {
     const { directory, external, clock, requestMs, codemachineVersion, log } = this.#options
+    // Loaded where an agent is started, for every run has these engines open.
+    const [{ client, methods, ndJsonStream, PROTOCOL_VERSION }, { AcpUpdates }] = await Promise.all([
+      import('@agentclientprotocol/sdk'),
+      import('./acp-updates.ts'),
+    ])
     const program = await this.#program()
     if ('class' in program) return program
     for (const folder of external.home) await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -311,7 +318,7 @@ class AcpRound implements PreparedRound {
             : [
                 {
                   type: 'http',
-                  name: TOOL_SERVER,
+                  name: tools.name,
                   url: tools.url,
                   headers: [{ name: 'authorization', value: tools.authorization }],
                 },
@@ -382,6 +389,7 @@ class AcpRound implements PreparedRound {
       )
       return null
     }
+    const { serveTools } = await import('./tool-server.ts')
     return await serveTools({
       tools,
       version: this.#options.codemachineVersion,
@@ -400,7 +408,7 @@ class AcpRound implements PreparedRound {
     const ids = (Array.isArray(offered) ? offered : []).map(each => stringMember(each, 'id'))
     const modeId = modes.find(each => ids.includes(each))
     if (modeId === undefined) return
-    await ask(methods.agent.session.setMode, { sessionId, modeId }).catch((error: unknown) => {
+    await ask('session/set_mode', { sessionId, modeId }).catch((error: unknown) => {
       this.#options.log(`${name} does not take its mode ${modeId}: ${messageOf(error)}`)
     })
   }
@@ -423,7 +431,7 @@ class AcpRound implements PreparedRound {
       const what = category === 'model' ? 'model' : 'effort'
       try {
         if (configId === null) throw new Error(`it lets nobody choose its ${what}`)
-        await ask(methods.agent.session.setConfigOption, { sessionId, configId, value })
+        await ask('session/set_config_option', { sessionId, configId, value })
       } catch (error) {
         this.#warn(`The engine ${name} works with its own ${what}, and not with ${value}: ${messageOf(error)}.`)
       }
@@ -446,12 +454,12 @@ class AcpRound implements PreparedRound {
     let usage: unknown
     let outcome: RoundOutcome
     try {
-      const answer = connection.agent.request<unknown>(methods.agent.session.prompt, {
+      const answer = connection.agent.request<unknown>('session/prompt', {
         sessionId,
         prompt: [{ type: 'text', text }],
       })
       answer.catch(() => {})
-      const said = await this.#within(server, answer, null, methods.agent.session.prompt)
+      const said = await this.#within(server, answer, null, 'session/prompt')
       usage = memberOf(said, 'usage')
       outcome = outcomeOfStop(memberOf(said, 'stopReason'))
     } catch (error) {
@@ -485,6 +493,7 @@ class AcpRound implements PreparedRound {
     const { name } = external
     if (error instanceof Late)
       return { class: 'silent', message: `${name} did not answer ${error.method} within ${requestMs / 1000} s.` }
+    const { RequestError } = await import('@agentclientprotocol/sdk')
     if (error instanceof RequestError) return outcomeOfError(error, clock.now(), this.#session?.updates.fullUntil)
     // A connection that broke says less than the process behind it, which ends a moment later.
     const exit = error instanceof Gone ? error.exit : await server.close()
@@ -531,7 +540,7 @@ class AcpRound implements PreparedRound {
     this.#leaving.abort()
     const session = this.#session
     if (session !== null && this.#isTurnOn)
-      await session.connection.agent.notify(methods.agent.session.cancel, { sessionId: session.id }).catch(() => {})
+      await session.connection.agent.notify('session/cancel', { sessionId: session.id }).catch(() => {})
     if (this.#isTurnOn || this.#server !== null) {
       void this.#server?.close()
       if (!this.#isTurnOn) await this.#leave()

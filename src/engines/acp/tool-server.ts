@@ -5,11 +5,12 @@ import { createAdaptorServer } from '@hono/node-server'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import type { HostTool, ToolAnswer, ToolCall } from '../../core/engine.ts'
 
-/** The name under which an agent finds the tools. */
-export const TOOL_SERVER = 'codemachine'
+const TOOL_SERVER = 'codemachine'
 
 /** The tools of a thread, while they are served. */
 export interface ServedTools extends AsyncDisposable {
+  /** The name under which an agent finds them. */
+  name: string
   /** Where: `http://127.0.0.1:40123/mcp`. */
   url: string
   /** The value of the header `authorization` that each request has to have. */
@@ -64,6 +65,7 @@ export async function serveTools({ tools, version, answer }: ToolServerOptions):
   })
   const { port } = server.address() as AddressInfo
   return {
+    name: TOOL_SERVER,
     url: `http://127.0.0.1:${port}/mcp`,
     authorization,
     async [Symbol.asyncDispose]() {

@@ -17,7 +17,12 @@ export async function openAgent({ directory, agents, call }: TemplateSetup): Pro
   if (call === undefined) throw new Error('There is no agent to be called.')
   const found = findEnabledAgent(agents.sub, call.agent)
   if ('problem' in found) throw new UserError('CM1009', found.problem)
-  const { name, model, modelReasoningEffort } = found.agent
+  const { name, model, modelReasoningEffort, engine = 'codex' } = found.agent
+  if (engine !== 'codex')
+    throw new UserError(
+      'CM0312',
+      `The agent ${name} has the engine ${engine}, and by itself an agent works on codex; give it its task in a build.`,
+    )
   const instructions = await agentInstructions(found.agent, directory)
   if ('problem' in instructions) throw new UserError('CM0206', instructions.problem)
   const own = call.instructions === undefined ? '' : `${call.instructions.trimEnd()}\n\n`

@@ -51,10 +51,15 @@ const changeOptions = v.object({
     ),
     null,
   ),
-  planner: v.optional(v.object({ model: v.nullable(v.string()), effort: v.nullable(v.string()) }), {
-    model: null,
-    effort: null,
-  }),
+  executorEngine: v.exactOptional(v.string()),
+  planner: v.optional(
+    v.object({
+      model: v.nullable(v.string()),
+      effort: v.nullable(v.string()),
+      engine: v.exactOptional(v.string()),
+    }),
+    { model: null, effort: null },
+  ),
 })
 
 const FIRST_STATE: StateName = 'WAITING_FOR_INPUT'

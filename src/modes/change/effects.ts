@@ -75,10 +75,12 @@ const NOBODY_NAMED = { executor: null, planner: { model: null, effort: null } } 
 
 function modelOf(
   by: Responsible,
-  { executor, planner }: ChangeOptions,
+  { executor, executorEngine, planner }: ChangeOptions,
   { agents: { goal } }: TemplateSetup,
-): Pick<ThreadSpec, 'model' | 'effort' | 'provider'> {
-  if (by === 'planner') return { model: planner.model ?? goal.model, effort: planner.effort }
+): Pick<ThreadSpec, 'model' | 'effort' | 'provider' | 'engine'> {
+  if (by === 'planner')
+    return planner.engine === undefined ? { ...planner, model: planner.model ?? goal.model } : planner
+  if (executorEngine !== undefined) return { engine: executorEngine, model: null, effort: null }
   return executor === null
     ? { model: goal.model, effort: goal.modelReasoningEffort }
     : { provider: executor.provider, model: executor.model, effort: null }

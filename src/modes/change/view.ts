@@ -1,5 +1,5 @@
 import type { ContextFacts } from '../../core/shapes/context.ts'
-import type { SessionState, TemplateView } from '../../core/state/state.ts'
+import { modelNow, type SessionState, sourceInUse, type TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow, CardFact, StepName } from '../../core/view.ts'
 import { formatCount, formatSpan } from '../../tell/words/numbers.ts'
 import { formatTimes, howItEnded } from './execution/rounds.ts'
@@ -208,10 +208,11 @@ function rowOf(record: TaskRecord, own: ChangeWork, session: SessionState | null
 }
 
 /** Who works on the task in hand; null: codemachine itself. */
-function whoWorks(own: ChangeWork, { running, modelInUse, model, providerInUse }: SessionState): string | null {
-  if (running === null) return null
-  const name = modelInUse ?? model
-  const provider = providerInUse === null ? null : `of ${providerInUse}`
+function whoWorks(own: ChangeWork, session: SessionState): string | null {
+  if (session.running === null) return null
+  const name = modelNow(session)
+  const source = sourceInUse(session)
+  const provider = source === null ? null : `of ${source}`
   return [name, provider].filter(each => each !== null).join(' ') || (own.execution.fixing?.by ?? null)
 }
 

@@ -21,8 +21,10 @@ export interface ChangeOptions {
    * server is on this machine; left out: that is not known.
    */
   executor: { provider: string; model: string | null; contextWindow: number | null; isLocal?: boolean } | null
-  /** Who plans, decomposes and sums up; null: the default model, and its own effort. */
-  planner: { model: string | null; effort: string | null }
+  /** The engine that carries out tasks, with its own model; left out: as `executor` says. */
+  executorEngine?: string
+  /** Who plans, decomposes and sums up; null: the default model, and its own effort. `engine` left out: that of the rounds. */
+  planner: { model: string | null; effort: string | null; engine?: string }
 }
 
 /** What a change keeps of what has happened. */

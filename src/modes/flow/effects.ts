@@ -7,7 +7,7 @@ import type { Template, TemplateSetup } from '../../core/template.ts'
 import { withPaths } from '../../session/proof/review-input.ts'
 import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
 import { type MockScript, SCRIPT_NAME } from './file/mock-script.ts'
-import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec } from './file/plan.ts'
+import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec, runsElsewhere } from './file/plan.ts'
 import { keptRecording } from './file/recording.ts'
 import { lookOf, nextOfFlow } from './next.ts'
 import { nextOfReplay } from './replay.ts'
@@ -38,13 +38,15 @@ async function scriptIn(setup: TemplateSetup): Promise<MockScript | null> {
 function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): ThreadSpec {
   const { goal } = setup.agents
   const isScope = work.engine === 'codemachine'
+  const isOfOthers = runsElsewhere(work)
   const words = isScope ? withPaths(loadPrompt('goal'), { ...setup, memory: setup.scopeFolder(step.id) }) : null
   return {
     agent: work.agent,
     developerInstructions: words === null ? work.prompt.text : `${work.prompt.text.trimEnd()}\n\n${words}`,
-    model: work.model ?? goal.model,
-    effort: work.model === null ? goal.modelReasoningEffort : null,
+    model: work.model ?? (isOfOthers ? null : goal.model),
+    effort: work.model === null && !isOfOthers ? goal.modelReasoningEffort : null,
     ...(step.readOnly ? { readOnly: true } : {}),
+    ...(isOfOthers ? { engine: work.engine } : {}),
     ...(runsAsExec(work) ? { engine: 'exec', args: work.args } : {}),
     ...(isScope ? { tools: [askPersonTool] } : {}),
   }

@@ -11,15 +11,15 @@ import { FILES_LOOK, INFO_FILE, refusesSecrets } from './fold.ts'
 import { aheadOfTeam, nextOfTeam } from './next.ts'
 import { projectInfo } from './project-info.ts'
 import type { TeamParts, TeamRole } from './rounds.ts'
-import { workOf } from './work.ts'
+import { type TeamEngine, type TeamOptions, workOf } from './work.ts'
 
 /** What the rounds of each role are for. Who only looks can write nothing; who works stepwise has no tools. */
-const ROLES: Readonly<Record<TeamRole, { part: string; rights: 'look' | 'work' | 'none' }>> = {
-  planner: { part: 'plan', rights: 'look' },
-  worker: { part: 'work', rights: 'work' },
-  stepwise: { part: 'work', rights: 'none' },
-  tester: { part: 'test', rights: 'look' },
-  reviewer: { part: 'review', rights: 'look' },
+const ROLES: Readonly<Record<TeamRole, { part: string; by: TeamEngine; rights: 'look' | 'work' | 'none' }>> = {
+  planner: { part: 'plan', by: 'planner', rights: 'look' },
+  worker: { part: 'work', by: 'worker', rights: 'work' },
+  stepwise: { part: 'work', by: 'worker', rights: 'none' },
+  tester: { part: 'test', by: 'worker', rights: 'look' },
+  reviewer: { part: 'review', by: 'reviewer', rights: 'look' },
 }
 
 /** Makes a team ready to be carried out. */
@@ -27,30 +27,32 @@ export async function openTeam(setup: TemplateSetup): Promise<Template> {
   const { directory, agents, looks } = setup
   const roles = Object.keys(ROLES) as TeamRole[]
   const texts = new Map(roles.map(role => [role, fillPlaceholders(loadPrompt(`team/${role}`), { directory })]))
-  const parts: TeamParts = {
+  const partsOf = ({ engines = {} }: Pick<TeamOptions, 'engines'>): TeamParts => ({
     thread: role => {
-      const { rights } = ROLES[role]
+      const { rights, by } = ROLES[role]
+      const engine = engines[by]
+      const { model, modelReasoningEffort: effort } = agents.goal
       return {
         agent: role,
         developerInstructions: texts.get(role) ?? '',
-        model: agents.goal.model,
-        effort: agents.goal.modelReasoningEffort,
+        ...(engine === undefined ? { model, effort } : { engine, model: null, effort: null }),
         ...(rights === 'look' ? { readOnly: true } : {}),
         ...(rights === 'none' ? { noShell: true } : {}),
         ...(rights === 'work' ? { tools: [runShellTool, askHumanTool] } : {}),
       }
     },
-  }
+  })
+  const parts = (session: SessionState) => partsOf(workOf(session).options)
   return {
-    threads: roles.map(role => ({ part: ROLES[role].part, thread: parts.thread(role) })),
+    threads: roles.map(role => ({ part: ROLES[role].part, thread: partsOf({}).thread(role) })),
     looks: {
       [FILES_LOOK]: async signal =>
         await findStartFiles({ root: directory, redact: looks?.redact ?? (text => text) }, signal),
     },
     answerProblem,
     refusesSecrets: session => refusesSecrets(workOf(session)),
-    next: session => nextOfTeam(session, parts),
-    ahead: session => aheadOfTeam(session, parts),
+    next: session => nextOfTeam(session, parts(session)),
+    ahead: session => aheadOfTeam(session, parts(session)),
     beforeEnd: async session => await writeInfo(directory, session),
   }
 }

@@ -30,6 +30,13 @@ const teamOptions: v.GenericSchema<unknown, TeamOptions> = v.looseObject({
   mode: v.picklist(['all', 'plan', 'work', 'review']),
   step: v.nullable(v.string()),
   stepwise: v.boolean(),
+  engines: v.exactOptional(
+    v.object({
+      planner: v.exactOptional(v.string()),
+      worker: v.exactOptional(v.string()),
+      reviewer: v.exactOptional(v.string()),
+    }),
+  ),
   repair: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(3)),
   accept: v.picklist(['ask', 'auto']),
   workspace: v.nullable(v.looseObject({ directory: v.string(), run: v.string(), logs: v.string() })),

@@ -2,6 +2,9 @@ import { truncate } from '../../base/text.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 
+/** A role that can have an engine of its own. */
+export type TeamEngine = 'planner' | 'worker' | 'reviewer'
+
 /** What a team is told beside its goal, frozen when its session begins. */
 export interface TeamOptions {
   /** `all`: plan, work and review; else that alone. */
@@ -10,6 +13,8 @@ export interface TeamOptions {
   step: string | null
   /** Whether workers work without tools: each answer is a command that codemachine runs. */
   stepwise: boolean
+  /** The engines of roles; left out: that of the rounds. The worker's says how to test, too. */
+  engines?: Partial<Record<TeamEngine, string>>
   /** How often issues of high severity become steps, and the result is reviewed again: 0 to 3. */
   repair: number
   /** `auto`: nobody is asked about the plan, nor whether a secret may be used where there is the network. */

@@ -8,14 +8,17 @@ import type { SettingsFile } from './settings-file.ts'
  */
 export function agentTables({ layer, name: file, folder, value, placeOf, passedOver }: SettingsFile): AgentTables {
   const wrong = new Set(passedOver.map(({ place }) => place.split('.')[1]))
+  const sentences = passedOver.map(({ sentence }) => sentence)
   const { at_once: _setting, ...agents } = value.agents ?? {}
   const tables = Object.entries(agents).flatMap(([name, fields]): AgentTable[] => {
     if (wrong.has(name)) return []
     const places = Object.fromEntries(Object.keys(fields).map(key => [key, placeOf('agents', name, key)]))
     const [place = placeOf('agents', name)] = Object.values(places)
-    return [{ name, of: layer, place, places, folder, ...fields }]
+    const { engine, ...others } = fields
+    if (layer === 'person') return [{ name, of: layer, place, places, folder, ...fields }]
+    if (engine !== undefined) sentences.push(`${places.engine}: a project's file cannot name the engine of an agent.`)
+    return [{ name, of: layer, place, places, folder, ...others }]
   })
-  const sentences = passedOver.map(({ sentence }) => sentence)
   const beyond = tables[MOST_AGENTS]
   if (beyond !== undefined) {
     const problem = `${beyond.place}: there are ${tables.length} agents; ${MOST_AGENTS} are the most.`

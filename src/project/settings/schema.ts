@@ -311,6 +311,13 @@ export const settingsSchema = v.strictObject({
     executor: may('none', orNull(providerName)),
     plannerModel: may('none', orNull(line('the name of a model'))),
     plannerEffort: may('none', word(EFFORT)),
+    plannerEngine: may('none', orNull(engineName)),
+    executorEngine: may('none', orNull(engineName)),
+  }),
+  team: v.strictObject({
+    plannerEngine: may('none', orNull(engineName)),
+    workerEngine: may('none', orNull(engineName)),
+    reviewerEngine: may('none', orNull(engineName)),
   }),
   worktree: v.strictObject({
     // It runs in the sandbox, as a gate of the project's does; what is copied from the checkout is the person's own.
@@ -402,6 +409,11 @@ const FLAGS = {
   'change.executor': '--executor',
   'change.plannerModel': '--planner-model',
   'change.plannerEffort': '--planner-effort',
+  'change.plannerEngine': '--planner-engine',
+  'change.executorEngine': '--executor-engine',
+  'team.plannerEngine': '--planner-engine',
+  'team.workerEngine': '--worker-engine',
+  'team.reviewerEngine': '--reviewer-engine',
   codexBin: '--codex-bin',
 } as const satisfies { readonly [Key in SettingKey]?: string }
 
@@ -554,6 +566,7 @@ const agentSchema = table({
   ),
   model: line('the name of a model', 200),
   effort: word(EFFORT),
+  engine: engineName,
   enabled: trueOrFalse,
   description: line('one line of at most 400 characters that says what it is for', 400),
 })

@@ -4,6 +4,7 @@ import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
   isCall,
+  modelNow,
   type SessionState,
   sessionStatusOf,
   sessionTokens,
@@ -109,7 +110,8 @@ export async function readSession(
     cost: state.prices.length === 0 ? null : state.cost,
     providerTokens: tokensOfProviders(state),
     provider: state.providerInUse,
-    model: state.modelInUse ?? state.model,
+    engine: state.login,
+    model: modelNow(state),
     effort: state.effortInUse ?? state.effort,
     last,
     waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },

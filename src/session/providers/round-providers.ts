@@ -3,6 +3,7 @@ import type { ThreadSpec } from '../../core/engine.ts'
 import type { RoundOutcome, SessionOutcome } from '../../core/events/outcome.ts'
 import type { AfterRound } from '../../core/rules/after-round.ts'
 import { CODEX_PROVIDER, type Provider, type ProviderProblem, type Providers } from '../../core/shapes/provider.ts'
+import { CODEX_LOGIN, loginOfEngine } from '../../core/state/usage.ts'
 import type { RunnerPolicy } from '../options.ts'
 import type { SessionLog } from '../session-log.ts'
 
@@ -51,6 +52,7 @@ export class RoundProviders {
 
   /** The same of an agent that works for a round: it goes the way of that round's own thread. */
   completeFor(round: ThreadSpec, thread: ThreadSpec): ThreadSpec {
+    if (thread.engine !== undefined) return thread
     const { byName, usual } = this.#options.providers
     const { provider } = round
     if (provider === undefined || provider === usual)
@@ -155,8 +157,9 @@ function withProvider(
   thread: ThreadSpec,
   { byName, usual, remoteModel }: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
-  // What is replayed asks no model.
-  const { provider: name = thread.recording === undefined ? usual : CODEX_PROVIDER, ...rest } = thread
+  // What is replayed asks no model, and another engine has a login of its own.
+  const isOfCodex = thread.engine === undefined || loginOfEngine(thread.engine) === CODEX_LOGIN
+  const { provider: name = thread.recording === undefined && isOfCodex ? usual : CODEX_PROVIDER, ...rest } = thread
   if (name !== CODEX_PROVIDER) return { ...rest, provider: name, model: rest.model ?? byName.get(name)?.model ?? null }
   // The agents of a session on a provider have that one's model.
   const isOfUsual = usual !== CODEX_PROVIDER && rest.model === byName.get(usual)?.model

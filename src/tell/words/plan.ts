@@ -103,10 +103,11 @@ export function describeAgentStart(event: RecordedOf<'agent-started'>): Descript
 }
 
 /** Who asked an agent, where it may write, and with what it works, as far as that is not as always. */
-export function agentFacts({ parent, paths, model }: RecordedOf<'agent-started'>): string {
+export function agentFacts({ parent, paths, engine, model }: RecordedOf<'agent-started'>): string {
   return [
     ...(parent === null ? [] : [`asked by ${line(parent)}`]),
     ...(paths === null ? [] : [`writes in ${paths.map(line).join(', ')}`]),
+    ...(engine === undefined ? [] : [`engine ${line(engine)}`]),
     ...(model === null ? [] : [`model ${line(model)}`]),
   ].join('; ')
 }

@@ -17,6 +17,7 @@ import type { Adopted } from '../../core/shapes/conversation.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
+import { CODEX_LOGIN } from '../../core/state/usage.ts'
 import { wordsForAdopted } from './adopted.ts'
 import { wordsForContract } from './contract.ts'
 import { wordsForDeciding } from './decision.ts'
@@ -151,8 +152,9 @@ function rowInWords(
   return `${mark}: ${line(id)} ${oneLine(text, REQUEST_CHARS)}${by.length === 0 ? '' : ` (${by.join(', ')})`}`
 }
 
-function modelLines({ model, effort, provider }: SessionReport): string[] {
-  const words = [model, effort, provider === null ? null : `of ${provider}`]
+function modelLines({ model, effort, provider, engine }: SessionReport): string[] {
+  const source = provider ?? (engine === CODEX_LOGIN ? null : engine)
+  const words = [model, effort, source === null ? null : `of ${source}`]
     .filter(word => word !== null)
     .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? [] : [labelled('model', words.join(' '))]
@@ -501,6 +503,8 @@ export interface SessionReport extends ProofReport {
   providerTokens: Readonly<Record<string, number>>
   /** Name of the provider of the round that started last; null: what codex is configured with. */
   provider: string | null
+  /** The engine of the rounds, `codex` also for `exec`. */
+  engine: string
   /** The model that codex works with; before it has said so, what was asked for; null: its own choice. */
   model: string | null
   /** As `model`, the reasoning effort. */

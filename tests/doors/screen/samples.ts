@@ -514,6 +514,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     request: 'T2: Create the homepage.\nUse what is in src.',
     door: 'tool',
     parent: null,
+    engine: 'codex',
     model: 'gpt-5-codex',
     effort: 'medium',
     paths: ['src/web'],

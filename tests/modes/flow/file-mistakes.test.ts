@@ -114,7 +114,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an engine that is not there',
     `[defaults]\nengine = "claude"\n${STEP}agent = "commit"\n`,
-    'x.toml:2:10: defaults.engine: is "claude"; use one of "codex", "codemachine", "mock"',
+    'x.toml:2:10: defaults.engine: there is no engine "claude"; name it in a table [engines.NAME] of your own config.toml',
   ],
   [
     'a mock that is a text',
@@ -310,7 +310,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'rounds of an engine that has one',
     `${STEP}agent = "commit"\nrounds = 3\n`,
-    'x.toml:6:1: workflow.steps[0].rounds: a step of the engine codex is one round; leave rounds out, or write engine = "codemachine"',
+    'x.toml:6:1: workflow.steps[0].rounds: a step of this engine is one round; leave rounds out, or write engine = "codemachine"',
   ],
   [
     'an input without a template',

@@ -15,7 +15,14 @@ afterEach(() => rm(root, { recursive: true }))
 async function look(content: string, workflow: string | null = null) {
   await writeFile(join(root, 'x.toml'), content)
   const signal = new AbortController().signal
-  return await lookAtFlow('x.toml', { directory: root, workflow, given: new Map(), secretIn: () => null, signal })
+  return await lookAtFlow('x.toml', {
+    directory: root,
+    workflow,
+    given: new Map(),
+    secretIn: () => null,
+    engines: ['claude'],
+    signal,
+  })
 }
 
 const placesOf = ({ mistakes }: Awaited<ReturnType<typeof look>>) =>
@@ -74,7 +81,14 @@ input.template = "{{ticket}} {{diff}}"
 test('a file that is there and cannot be reached is not said to be missing', async () => {
   await symlink('loop.toml', join(root, 'loop.toml'))
   const signal = new AbortController().signal
-  const options = { directory: root, workflow: null, given: new Map(), secretIn: () => null, signal }
+  const options = {
+    directory: root,
+    workflow: null,
+    given: new Map(),
+    secretIn: () => null,
+    engines: ['claude'],
+    signal,
+  }
   const [loop, none] = [await lookAtFlow('loop.toml', options), await lookAtFlow('none.toml', options)]
   expect(loop.mistakes.map(({ problem }) => problem)).toEqual([
     'loop.toml cannot be reached (ELOOP); name a workflow file that can be read',

@@ -116,6 +116,7 @@ async function mock(scene: RealScene): Promise<Seen> {
     given: GIVEN,
     runValue: null,
     secretIn: () => null,
+    engines: [],
     signal: new AbortController().signal,
   })
   const how = {

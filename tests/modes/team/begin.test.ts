@@ -4,12 +4,20 @@ import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { UserError } from '../../../src/base/errors.ts'
+import { type Engine, Engines } from '../../../src/core/engine.ts'
 import { newTeam, type WantedTeam } from '../../../src/modes/team/start/begin.ts'
 import { slugOf } from '../../../src/modes/team/start/places.ts'
+import type { Run } from '../../../src/project/open-run.ts'
 import { openRecords } from '../../../src/session/records/records.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
+
+/** A run without engines of another maker, as far as a team looks at one. */
+const RUN = {
+  engines: new Engines({ codex: {} as Engine }),
+  settings: { team: { plannerEngine: null, workerEngine: null, reviewerEngine: null } },
+} as unknown as Run
 
 const AT = new Date(2026, 10, 21, 23, 40, 7)
 const WHOLE: WantedTeam = {
@@ -17,6 +25,7 @@ const WHOLE: WantedTeam = {
   mode: 'all',
   step: null,
   stepwise: false,
+  engines: {},
   repair: undefined,
   yes: false,
   project: null,
@@ -69,7 +78,7 @@ test('a team gets a repository of its own, a file for its run, and git looks int
     review: null,
   })
   expect(git(place, 'status', '--porcelain')).toBe('')
-  expect(await first({} as never)).toEqual({
+  expect(await first(RUN)).toEqual({
     text: 'A FastAPI service',
     template: 'team',
     by: 'command',
@@ -198,7 +207,7 @@ test('a directory that is there is worked in as it is, and goes on with the goal
   expect(begun.directory).toBe(api)
   expect(existsSync(join(place.directory, 'projects'))).toBe(false)
   expect(existsSync(join(api, '.git'))).toBe(false)
-  const session = await begun.first({} as never)
+  const session = await begun.first(RUN)
   expect(session).toMatchObject({ text: 'An API', terms: { options: { step: 'Write start.sh' } } })
   expect(session.terms?.options).toMatchObject({ workspace: { run: 'runs/write-start-sh-2026-11-21.json' } })
   await begun.dropUnused()
@@ -216,13 +225,13 @@ test('what a file of a project says of its goal is taken only if it could be one
   for (const text of ['{"goal":', '[]', '{"goal":7}', '{"goal":"a\\u001bb"}', `{"goal":"${'x'.repeat(2 << 20)}"}`]) {
     await writeFile(join(api, 'PROJECT_INFO.json'), text)
     const { first } = await begin(place, { mode: 'review', goal: '', project: 'api' })
-    expect((await first({} as never)).text).toBe('The project api')
+    expect((await first(RUN)).text).toBe('The project api')
   }
   expect(await readdir(join(place.directory, 'runs'))).toContain('the-project-api-2026-11-21.json')
   await rm(join(api, 'PROJECT_INFO.json'))
   await symlink('/etc/passwd', join(api, 'PROJECT_INFO.json'))
   const { first } = await begin(place, { mode: 'review', goal: '', project: 'api' })
-  expect((await first({} as never)).text).toBe('The project api')
+  expect((await first(RUN)).text).toBe('The project api')
 })
 
 test('a workspace inside of another repository will do', async () => {

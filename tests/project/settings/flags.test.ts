@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { withChangeFlags } from '../../../src/doors/cli/change/program.ts'
 import { type RunFlags, withRunFlags } from '../../../src/doors/cli/flags.ts'
 import { runOptionsOf } from '../../../src/doors/cli/run-options.ts'
+import { withTeamFlags } from '../../../src/doors/cli/team/program.ts'
 import { settingsOf } from '../../../src/project/open-run.ts'
 import { optionsAtResume, runOverridesOf } from '../../../src/project/resume-terms.ts'
 import { settingInfos } from '../../../src/project/settings/schema.ts'
@@ -68,7 +69,9 @@ test('a session that goes on with another provider leaves the model and the effo
 })
 
 test('every flag that a sentence names is there', () => {
-  const { options } = withChangeFlags(withRunFlags(new Command()))
+  const options = [withChangeFlags(withRunFlags(new Command())), withTeamFlags(new Command())].flatMap(
+    each => each.options,
+  )
   const named = settingInfos.flatMap(({ flag }) => flag ?? [])
   expect(named.length).toBeGreaterThan(10)
   expect(options.map(({ long }) => long)).toEqual(expect.arrayContaining(named))

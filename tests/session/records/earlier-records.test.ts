@@ -74,6 +74,7 @@ function asThen(session: SessionState): object {
     engine,
     fullUntil,
     roundsOfEngines,
+    agentsOfEngines,
     engineChanges,
     login,
     otherLogins,
@@ -114,7 +115,7 @@ function asThen(session: SessionState): object {
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
-  expect([login, otherLogins, engineChanges]).toEqual(['codex', {}, []])
+  expect([login, otherLogins, engineChanges, agentsOfEngines]).toEqual(['codex', {}, [], {}])
   expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
@@ -202,7 +203,8 @@ function statusThen({ session: now, worktree, elsewhere, ...rest }: StatusReport
   expect([worktree, elsewhere]).toEqual([null, []])
   if (now === null) return rest
   const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, scope, ...later } = now
-  const { warnings, contract, ...session } = later
+  const { warnings, contract, engine, ...session } = later
+  expect(engine).toBe('codex')
   expect(contract).toBeNull()
   expect(Array.isArray(warnings)).toBe(true)
   expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost, scope]).toEqual([
@@ -420,6 +422,7 @@ describe('what version 0.1 has written beside the journals', () => {
         maxFileSize,
         maxCost,
         change,
+        team,
         worktree,
         mcp,
         fleet,
@@ -435,6 +438,7 @@ describe('what version 0.1 has written beside the journals', () => {
       } = all
       const { enter, mouse, ...screen } = ofScreen
       const settings = { ...rest, reviewer, screen }
+      expect(Object.values(team)).toEqual([null, null, null])
       expect([engine, fallback, fallbackAfter, fallbackOn, reviewEngine]).toEqual([
         'codex',
         [],

@@ -41,6 +41,7 @@ function full(text: string): SessionReport {
     providerTokens: { [text]: 1_200 },
     forecast: { rounds: 3, until: iso(190) },
     provider: text,
+    engine: text,
     model: text,
     effort: text,
     last: { at: iso(-1), text },
@@ -131,7 +132,7 @@ test('of a call that waits, no command is named that does not reach it', () => {
 })
 
 test('where the models of a provider work, it is named, with its share of the tokens', () => {
-  const session = { ...full('x'), tokens: 3_400, model: 'qwen3', effort: null, provider: 'local' }
+  const session = { ...full('x'), tokens: 3_400, model: 'qwen3', effort: null, provider: 'local', engine: 'codex' }
   const linesOf = (more: Partial<SessionReport>) =>
     statusLines(
       { directory: '/work', runner: null, session: { ...session, ...more }, sessions: 1, queued: 0, ...nowhereElse },
@@ -141,6 +142,7 @@ test('where the models of a provider work, it is named, with its share of the to
   expect(lines).toContain('  model    qwen3 of local')
   expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
   expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')
+  expect(linesOf({ provider: null, engine: 'claude' })).toContain('  model    qwen3 of claude')
 })
 
 test('a round that has a name of its own is called so, and not by its number', () => {

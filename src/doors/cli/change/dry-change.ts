@@ -24,9 +24,12 @@ export async function dryRun(
 }
 
 function sectionsOf({ directory, codex, options, follows, request, context, planner }: DryChange): string[] {
-  const { fixAttempts, executor } = options
+  const { fixAttempts, executor, executorEngine } = options
   const { model, effort, developerInstructions, input } = planner
-  const who = executor === null ? 'what the rounds use' : `${executor.model ?? 'its own model'} of ${executor.provider}`
+  const who =
+    executor === null
+      ? (executorEngine ?? 'what the rounds use')
+      : `${executor.model ?? 'its own model'} of ${executor.provider}`
   const head = [
     'A dry run: nothing is started, written or spent.',
     `It would be a change in ${directory}, with codex ${codex}.`,

@@ -19,6 +19,7 @@ export function addChange(program: Command, does: Does): void {
     .addHelpText('after', WHILE_IT_RUNS)
     .on('option:executor', () => said.add('--executor'))
     .on('option:no-local', () => said.add('--no-local'))
+    .on('option:executor-engine', () => said.add('--executor-engine'))
   withChangeFlags(withRunFlags(command, roundsUnless(200)))
     .addOption(worktreeOption())
     .addOption(new Option('--follow-up [session]', 'build on the result of another session (the newest change here)'))
@@ -26,7 +27,7 @@ export function addChange(program: Command, does: Does): void {
     .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
     .action(async (...typed: unknown[]) => {
       if (said.size > 1)
-        throw new UserError('CM0102', '--executor and --no-local cannot stand together; leave one of them out.')
+        throw new UserError('CM0102', `${[...said].join(' and ')} cannot stand together; leave one of them out.`)
       await run(...typed)
     })
 }
@@ -38,7 +39,9 @@ export function withChangeFlags(command: Command): Command {
     .option('--plan-only', 'end when a plan is accepted; codemachine resume carries it out')
     .option('--fix-attempts <5-10>', 'most attempts to fix one verification; fewer than 5 gives up early (5)')
     .option('--executor <provider>', 'who carries out the tasks: ollama, lmstudio, or one of your config.toml')
+    .option('--executor-engine <name>', 'the engine that carries out the tasks, such as claude')
     .option('--no-local', 'the tasks are carried out by what plans, whatever the settings say')
     .option('--planner-model <name>', 'the model that plans, cuts the plan into tasks and sums up (as the rounds)')
     .option('--planner-effort <level>', 'its reasoning effort: low, medium, high, … (high)')
+    .option('--planner-engine <name>', 'the engine that plans, such as claude (as the rounds)')
 }

@@ -20,6 +20,8 @@ interface ChangeFlags extends Omit<RunFlags, 'followUp'> {
   local?: boolean
   plannerModel?: string
   plannerEffort?: string
+  plannerEngine?: string
+  executorEngine?: string
   /** True: the newest change. */
   followUp?: string | true
   dryRun?: true
@@ -95,6 +97,8 @@ function saidIn({
   local,
   plannerModel,
   plannerEffort,
+  plannerEngine,
+  executorEngine,
 }: ChangeFlags): ChangeSaid {
   return {
     ...(auto ? { auto } : {}),
@@ -105,6 +109,8 @@ function saidIn({
     ...(local === false ? { executor: null } : {}),
     ...(plannerModel === undefined ? {} : { plannerModel: flagValue('change.plannerModel', plannerModel) }),
     ...(plannerEffort === undefined ? {} : { plannerEffort: flagValue('change.plannerEffort', plannerEffort) }),
+    ...(plannerEngine === undefined ? {} : { plannerEngine: flagValue('change.plannerEngine', plannerEngine) }),
+    ...(executorEngine === undefined ? {} : { executorEngine: flagValue('change.executorEngine', executorEngine) }),
   }
 }
 

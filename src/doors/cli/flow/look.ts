@@ -7,6 +7,7 @@ import { findRecording } from '../../../modes/flow/file/recording.ts'
 import { type GivenValues, readValues, type SecretIn } from '../../../modes/flow/file/variables.ts'
 import { flowFilesAround, type LookedFlow, lookAtFlow } from '../../../modes/flow/start/look.ts'
 import { flowRootOf, lineOfMistake, mistakesIn, secretInBy } from '../../../modes/flow/start/prepare.ts'
+import { settingsOf } from '../../../project/open-run.ts'
 import { redactorOfProject } from '../../../project/secrets/redactor.ts'
 import { redactorOfEnvironment } from '../../../project/world.ts'
 import { recordsAround } from '../../../session/records/records.ts'
@@ -229,7 +230,18 @@ export async function secretInProject(context: CliContext, flags: FlowLookFlags)
 
 async function lookOf(context: CliContext, flags: FlowLookFlags) {
   const secretIn = await secretInProject(context, flags)
-  return { directory: directoryOf(context, flags), secretIn, signal: context.signal }
+  return {
+    directory: directoryOf(context, flags),
+    secretIn,
+    signal: context.signal,
+    engines: await knownEngines(context, flags),
+  }
+}
+
+/** The engines of other makers that the person's settings know. */
+export async function knownEngines(context: CliContext, flags: FlowLookFlags): Promise<readonly string[]> {
+  const { engines } = await settingsOf(context, directoryOf(context, flags), {}, { withoutProject: true })
+  return [...engines.keys()]
 }
 
 /** How the commands of workflows are typed in the program that was typed. */

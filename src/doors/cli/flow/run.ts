@@ -14,7 +14,7 @@ import { directoryOf, type RunFlags } from '../flags.ts'
 import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 import { inItsTurn } from '../turn.ts'
-import { type FlowLookFlags, givenValues, programOf, secretInProject } from './look.ts'
+import { type FlowLookFlags, givenValues, knownEngines, programOf, secretInProject } from './look.ts'
 
 /** What may be said to `flow run`, as typed. */
 interface FlowRunFlags extends RunFlags, Omit<FlowLookFlags, 'json'> {
@@ -63,6 +63,7 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
     runValue: null,
     secretIn: await secretInProject(context, flags),
     signal: context.signal,
+    engines: await knownEngines(context, flags),
   })
   const from = flags.from === undefined ? null : stepNamed(plan, flags.from)
   const run = { plan, root, from, pace, options, flags, remarks: remarksOnPrograms(read) }

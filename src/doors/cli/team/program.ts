@@ -67,10 +67,14 @@ function addLooks(team: Command, does: Does): void {
     .action(does(async () => (await load()).teamShow))
 }
 
-function withTeamFlags(command: Command, rounds = 'as many as it needs'): Command {
+/** Adds the flags of a team. */
+export function withTeamFlags(command: Command, rounds = 'as many as it needs'): Command {
   return withoutContract(withRunFlags(command, rounds, WORKSPACE))
     .option('--project <dir>', 'work in this directory, which is there; without it, a new one in projects/')
     .option('--stepwise', 'one shell command an answer, which codemachine runs: for models that cannot call tools')
+    .option('--planner-engine <name>', 'the engine that plans, such as claude (as the rounds)')
+    .option('--worker-engine <name>', 'the engine that works and says how to test')
+    .option('--reviewer-engine <name>', 'the engine that reviews the result')
     .addOption(new Option('--worktree [name]').hideHelp())
 }
 

@@ -7,6 +7,7 @@ import { pathExists } from '../../../platform/files.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
 import type { RunObserver } from '../../../project/sessions.ts'
+import { flagValue } from '../../../project/settings/load.ts'
 import { directoryOf } from '../../../project/world.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -20,6 +21,9 @@ export interface TeamFlags extends Omit<RunFlags, 'followUp'> {
   /** The project that it works in; left out: a new one. */
   project?: string
   stepwise?: true
+  plannerEngine?: string
+  workerEngine?: string
+  reviewerEngine?: string
   repair?: string
   yes?: true
 }
@@ -84,7 +88,16 @@ function isInputRead(words: readonly string[]): boolean {
 }
 
 /** What is said beside the goal, in values; a `UserError` for what cannot be read, or makes no sense. */
-function wantedIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
+function wantedIn({
+  worktree,
+  project,
+  stepwise,
+  plannerEngine: planner,
+  workerEngine: worker,
+  reviewerEngine: reviewer,
+  repair,
+  yes,
+}: TeamFlags) {
   if (worktree !== undefined)
     throw new UserError(
       'CM0102',
@@ -94,6 +107,11 @@ function wantedIn({ worktree, project, stepwise, repair, yes }: TeamFlags) {
   return {
     project: project ?? null,
     stepwise: stepwise ?? false,
+    engines: {
+      ...(planner === undefined ? {} : { planner: flagValue('team.plannerEngine', planner) }),
+      ...(worker === undefined ? {} : { worker: flagValue('team.workerEngine', worker) }),
+      ...(reviewer === undefined ? {} : { reviewer: flagValue('team.reviewerEngine', reviewer) }),
+    },
     repair: repair === undefined ? undefined : repairOf(repair),
     yes: yes ?? false,
   }

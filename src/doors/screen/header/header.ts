@@ -1,6 +1,13 @@
 import type { LiveItem } from '../../../core/events/live-board.ts'
 import type { TaskBoard } from '../../../core/state/plan.ts'
-import { elapsedMs, partOf, type SessionState, sessionTokens } from '../../../core/state/state.ts'
+import {
+  elapsedMs,
+  modelNow,
+  partOf,
+  type SessionState,
+  sessionTokens,
+  sourceInUse,
+} from '../../../core/state/state.ts'
 import { cutLine, widthOf } from '../../../tell/words/cells.ts'
 import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../../tell/words/doing.ts'
 import {
@@ -216,9 +223,10 @@ function windowParts(state: SessionState, now: number): LinePart[] {
   ]
 }
 
-function modelPart({ model, effort, modelInUse, effortInUse, providerInUse }: SessionState): LinePart | null {
-  const provider = providerInUse === null ? null : `of ${providerInUse}`
-  const words = [modelInUse ?? model, effortInUse ?? effort, provider]
+function modelPart(state: SessionState): LinePart | null {
+  const { effort, effortInUse } = state
+  const source = sourceInUse(state)
+  const words = [modelNow(state), effortInUse ?? effort, source === null ? null : `of ${source}`]
     .filter(word => word !== null)
     .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? null : { forms: [words.join(' ')], importance: 20, least: 10, role: 'dim' }

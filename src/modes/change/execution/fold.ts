@@ -1,7 +1,7 @@
 import { lastLines } from '../../../base/text.ts'
 import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
-import type { SessionState } from '../../../core/state/state.ts'
+import { type SessionState, sourceInUse } from '../../../core/state/state.ts'
 import { readTasks } from '../tasks.ts'
 import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
 import { DECOMPOSITION, nextBefore, passedBefore, statusOf } from './before.ts'
@@ -272,9 +272,10 @@ const MOST_NAMES = 3
 function workedOn(
   work: Worked,
   { counts, durationMs, tokens, treeBefore, treeAfter, changed }: EventOf<'round-ended'>,
-  { modelInUse, providerInUse }: SessionState,
+  session: SessionState,
 ): Worked {
-  const who = [modelInUse ?? 'codex', ...(providerInUse === null ? [] : [`of ${providerInUse}`])].join(' ')
+  const source = sourceInUse(session)
+  const who = [session.modelInUse ?? 'codex', ...(source === null ? [] : [`of ${source}`])].join(' ')
   const names = work.who === null ? [] : work.who.split(', ')
   return {
     who: [...names.filter(each => each !== who), who].slice(-MOST_NAMES).join(', '),

@@ -19,6 +19,8 @@ export interface ChangeSaid {
   executor?: string | null
   plannerModel?: string
   plannerEffort?: string
+  plannerEngine?: string
+  executorEngine?: string
 }
 
 /** What the terms of a change come from. */
@@ -37,14 +39,19 @@ export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeOptions 
   const place = said.executor === undefined ? sources['change.executor'].place : '--executor'
   const executor = said.executor === undefined ? change.executor : said.executor
   // The effort of a setting that nobody has made is for codex's own models: servers of others refuse what theirs do not know.
-  const isMeant = sources['change.plannerEffort'].layer !== 'defaults' || !providers.byName.has(providers.usual)
-  const effort = said.plannerEffort ?? (isMeant ? change.plannerEffort : settings.effort)
+  const engine = said.plannerEngine ?? change.plannerEngine
+  const isOfOthers = providers.byName.has(providers.usual) || engine !== null
+  const isMeant = sources['change.plannerEffort'].layer !== 'defaults' || !isOfOthers
+  const usualEffort = engine === null ? settings.effort : null
+  const effort = said.plannerEffort ?? (isMeant ? change.plannerEffort : usualEffort)
+  const executorEngine = said.executorEngine ?? (said.executor === undefined ? change.executorEngine : null)
   return {
     review: said.auto ? 'auto' : change.review,
     planOnly: said.planOnly ?? false,
     fixAttempts: said.fixAttempts ?? change.fixAttempts,
-    executor: executor === null ? null : executorNamed(executor, place, known),
-    planner: { model: said.plannerModel ?? change.plannerModel, effort },
+    executor: executor === null || executorEngine !== null ? null : executorNamed(executor, place, known),
+    ...(executorEngine === null ? {} : { executorEngine }),
+    planner: { model: said.plannerModel ?? change.plannerModel, effort, ...(engine === null ? {} : { engine }) },
   }
 }
 
@@ -74,7 +81,9 @@ export function optionsAtBegin(run: Run, told: unknown): unknown {
   // What a program has told of its executor is its own, whatever the settings say of theirs.
   const usual = changeTerms(run, told !== undefined && 'executor' in told ? { executor: null } : {})
   const options: ChangeOptions = { ...usual, ...told }
-  const { fixAttempts } = options
+  const { fixAttempts, executorEngine, planner } = options
+  if (planner.engine !== undefined) run.engines.check(planner.engine, '--planner-engine')
+  if (executorEngine !== undefined) run.engines.check(executorEngine, '--executor-engine')
   if (fixAttempts < USUAL_ATTEMPTS) {
     const times = fixAttempts === 1 ? 'once' : `${fixAttempts} times`
     run.remarks.push(

@@ -118,6 +118,8 @@ type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; app
 interface FileChecks {
   /** The first argument for codex that a workflow may not give; null if all are allowed. */
   refusedArgument: (args: readonly string[]) => string | null
+  /** The engines of other makers that the person's settings know; left out: none. */
+  engines?: readonly string[]
 }
 
 /** A file with mistakes. */
@@ -148,7 +150,11 @@ const filePath = (example: string) => verbatim(line(`a path on one line, such as
 const PROMPT_EXAMPLE = 'prompts/review.md'
 const MOST_TEMPLATE = 1024 * 1024
 
-const engine = oneOf(FLOW_ENGINES)
+const engine = v.pipe(
+  v.string(),
+  v.regex(/^[a-z][a-z0-9-]{0,39}$/),
+  v.description('"codex", "codemachine", "mock", or another engine, such as "claude"'),
+)
 const model = line('the name of a model, such as "gpt-5"', 200)
 const bin = verbatim(line('the name or path of a program, such as "codex"', 1000))
 const argument = verbatim(line('a text on one line, such as "--color=never"', 1000))
@@ -308,7 +314,7 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
   if ('problem' in program) return { mistakes: [{ file, place: '', ...program }], sound: null }
   const tree = tomlTree({ text: content, program })
   const { value, mistakes } = checkToml(flowFileSchema, tree)
-  const reader = new FileReader(content, tree, value, mistakes)
+  const reader = new FileReader(content, tree, value, mistakes, [...FLOW_ENGINES, ...(checks.engines ?? [])])
   const flow = reader.read(file, checks)
   const found = reader.mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column)
   if (found.length === 0) return { file: flow }
@@ -357,8 +363,16 @@ class FileReader {
   readonly #text: string
   readonly #tree: TomlNode
   readonly #written: Written
+  readonly #engines: readonly string[]
 
-  constructor(text: string, tree: TomlNode, written: Written, mistakes: readonly Omit<Mistake, 'file'>[]) {
+  constructor(
+    text: string,
+    tree: TomlNode,
+    written: Written,
+    mistakes: readonly Omit<Mistake, 'file'>[],
+    engines: readonly string[],
+  ) {
+    this.#engines = engines
     this.mistakes = [...mistakes]
     this.#text = text
     this.#tree = tree
@@ -539,8 +553,9 @@ class FileReader {
     const agent = this.#written.agents?.[name]
     const usual = this.#written.defaults?.engine ?? 'codex'
     const { engine: kind = agent?.engine ?? usual, model: wanted = agent?.model ?? null } = step
-    if (this.#has(...path, 'rounds') && kind === 'codex') {
-      const problem = 'a step of the engine codex is one round; leave rounds out, or write engine = "codemachine"'
+    this.#checkEngine(kind, [...path], name)
+    if (this.#has(...path, 'rounds') && kind !== 'codemachine' && kind !== 'mock') {
+      const problem = 'a step of this engine is one round; leave rounds out, or write engine = "codemachine"'
       this.#add(this.#keyAt(...path, 'rounds'), problem)
     }
     const template = step.input?.template
@@ -561,6 +576,20 @@ class FileReader {
       schema: this.#placed(step.schema, ...path, 'schema'),
       rounds: step.rounds ?? DEFAULT_ROUNDS,
     }
+  }
+
+  /** Notes an engine that nobody knows, where it is written: at the step, at its agent, or as the default. */
+  #checkEngine(engine: string, step: Path, agent: string): void {
+    if (this.#engines.includes(engine)) return
+    const places: Path[] = [
+      [...step, 'engine'],
+      ['agents', agent, 'engine'],
+    ]
+    const at = places.find(place => this.#has(...place)) ?? ['defaults', 'engine']
+    const near = nearestOf(engine, this.#engines)
+    const mend =
+      near === null ? 'name it in a table [engines.NAME] of your own config.toml' : `the nearest is ${quotedName(near)}`
+    this.#add(this.#at(...at), `there is no engine ${quotedName(engine)}; ${mend}`)
   }
 
   #command(step: WrittenStep, path: Path): CommandWork {

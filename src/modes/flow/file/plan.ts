@@ -2,9 +2,8 @@ import { memberOf } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
-/** The engines that a workflow file can name; `exec` is `codex` with arguments of its own. */
-export const FLOW_ENGINES = ['codex', 'codemachine', 'mock'] as const
-type FlowEngine = (typeof FLOW_ENGINES)[number]
+/** The engines that each workflow file can name, beside those of other makers; `exec` is `codex` with arguments of its own. */
+export const FLOW_ENGINES: readonly string[] = ['codex', 'codemachine', 'mock']
 
 /** A mistake in a workflow file; `line` and `column` from 1, of the file as it lies there. */
 export interface Mistake {
@@ -65,7 +64,8 @@ export interface AgentWork {
   kind: 'agent'
   /** As in `[agents.*]`. */
   agent: string
-  engine: FlowEngine
+  /** One of `FLOW_ENGINES`, or the name of another maker's. */
+  engine: string
   model: string | null
   /** Handed to codex in addition; any: it runs as `codex exec --json`. */
   args: readonly string[]
@@ -131,7 +131,7 @@ export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'ret
   /** What a person sees: the description, else the id. */
   title: string
   /** `command`: it is no agent's. */
-  engine: FlowEngine | 'command'
+  engine: string
   agent: string | null
   model: string | null
   /** Ids of the steps of which it uses something. */
@@ -249,12 +249,21 @@ export function commandLineOf({ work, verify }: Pick<FlowStep, 'work' | 'verify'
     const gates = verify.flatMap(line => ['--verify', line])
     return `cat ${quoted(work.prompt.path)} | codemachine - ${[...model, ...gates].map(word).join(' ')}`.trimEnd()
   }
+  if (runsElsewhere(work)) {
+    const alone = ['codemachine', '-', '--rounds', '1', '--engine', work.engine, ...model]
+    return `cat ${quoted(work.prompt.path)} | ${alone.map(word).join(' ')}`
+  }
   return `cat ${quoted(work.prompt.path)} | ${['codex', 'exec', ...model, ...work.args].map(word).join(' ')}`
 }
 
 /** Whether the round of a step runs as `codex exec`. */
 export function runsAsExec({ engine, args }: Pick<AgentWork, 'engine' | 'args'>): boolean {
   return engine === 'codex' && args.length > 0
+}
+
+/** Whether the round of a step runs on the engine of another maker. */
+export function runsElsewhere({ engine }: Pick<AgentWork, 'engine'>): boolean {
+  return !FLOW_ENGINES.includes(engine)
 }
 
 /** What is known of a step without its texts. */

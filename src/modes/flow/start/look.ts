@@ -32,11 +32,13 @@ interface FlowLook {
   given: GivenValues
   secretIn: SecretIn
   signal: AbortSignal
+  /** The engines of other makers that steps may name. */
+  engines: readonly string[]
 }
 
 /** Looks for mistakes in a workflow file and all that it names. Runs nothing. A `UserError` where it has no such workflow. */
 export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFlow> {
-  const { directory, workflow, given, secretIn, signal } = look
+  const { directory, workflow, given, secretIn, signal, engines } = look
   const root = await flowRootOf(directory)
   const source = await readFlowSource(resolve(directory, file), file).catch((error: unknown) => {
     if (error instanceof UserError) return error
@@ -44,7 +46,7 @@ export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFl
   })
   if (source instanceof UserError)
     return { file, mock: null, plans: [], missing: [], mistakes: [mistakeOf(file, source)] }
-  const read = readFlowFile(source.text, file, { refusedArgument })
+  const read = readFlowFile(source.text, file, { refusedArgument, engines })
   const found = await frozenWorkflows(read, workflow, { root, source, given, runValue: null, secretIn, signal })
   return { file, mock: 'mistakes' in read ? null : read.file.mock, ...found }
 }

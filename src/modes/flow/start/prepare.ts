@@ -41,6 +41,8 @@ interface FlowChecks {
   runValue: RunValue | null
   secretIn: SecretIn
   signal: AbortSignal
+  /** The engines of other makers that steps may name. */
+  engines: readonly string[]
   /** Called with the file before any other is read and any command is run; throws where it is refused. */
   check?(file: FlowFile): void
 }
@@ -87,10 +89,11 @@ export async function preparedPlan({
   workflow,
   given,
   check = () => {},
+  engines,
   ...more
 }: WantedFlow & FlowChecks): Promise<PreparedFlow> {
   const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
-  const read = readFlowFile(source.text, typed, { refusedArgument })
+  const read = readFlowFile(source.text, typed, { refusedArgument, engines })
   // As many as a look at the file finds, so that nobody mends them one by one.
   const all = async (own: readonly Mistake[]) => {
     const { mistakes } = await frozenWorkflows(read, workflow, { root, source, given, ...more, runValue: null })

@@ -1,6 +1,7 @@
 import { UserError } from '../../../base/errors.ts'
 import { nearestName, utf8Text } from '../../../base/text.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
+import { OWN_ENGINES } from '../../../engines/registry.ts'
 import { readableState } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
@@ -83,6 +84,7 @@ async function newFlow(
     runValue: valuesIn(run),
     secretIn: secretInBy(redactor),
     signal,
+    engines: run.engines.names.filter(name => !OWN_ENGINES.has(name)),
     // Before a command of it is run for a value.
     check: flow => refuseForeignPrograms(flow, run),
   })

@@ -25,6 +25,8 @@ export interface WantedTeam {
   step: string | null
   /** Whether workers work without tools, one command an answer. */
   stepwise: boolean
+  /** What was said of the engines of roles, below which the settings count. */
+  engines: NonNullable<TeamOptions['engines']>
   /** How often issues of high severity are mended; undefined: once. */
   repair: 0 | 1 | 2 | 3 | undefined
   /** Whether nobody is asked. */
@@ -45,7 +47,7 @@ export interface BegunTeam {
 
 /** Makes the places of a team. A `UserError`, and nothing is made, if its goal or its workspace will not do. */
 export async function newTeam(world: World, named: string, wanted: WantedTeam): Promise<BegunTeam> {
-  const { goal: said, mode, step, stepwise, repair = 1, yes, project } = wanted
+  const { goal: said, mode, step, stepwise, engines, repair = 1, yes, project } = wanted
   const isAlone = mode === 'work' || mode === 'review'
   const problem = mode === 'review' ? null : problemOfGoal(said)
   if (problem !== null) throw new UserError('CM0107', problem)
@@ -72,11 +74,28 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   }
   return {
     directory: places.project,
-    first: async () => ({ text: goal, template: TEAM, by: 'command', terms: { options: terms } }),
+    first: async run => {
+      const options = { ...terms, ...enginesIn(run, engines, stepwise) }
+      return { text: goal, template: TEAM, by: 'command', terms: { options } }
+    },
     dropUnused: async () => {
       if (records === undefined || !(await hasBegun(records, places))) await places.undo()
     },
   }
+}
+
+/** The engines of a team's roles, by flags and settings. A `UserError` if there is none of a name, or it cannot do its role. */
+function enginesIn(
+  { engines, settings: { team } }: Run,
+  said: WantedTeam['engines'],
+  stepwise: boolean,
+): Pick<TeamOptions, 'engines'> {
+  const worker = said.worker ?? team.workerEngine
+  engines.check(worker ?? engines.usual, '--worker-engine', stepwise ? { noShell: true } : {})
+  const named = { planner: said.planner ?? team.plannerEngine, worker, reviewer: said.reviewer ?? team.reviewerEngine }
+  const chosen = Object.entries(named).flatMap(([role, name]) => (name === null ? [] : [[role, name] as const]))
+  for (const [role, name] of chosen) engines.check(name, `--${role}-engine`)
+  return chosen.length === 0 ? {} : { engines: Object.fromEntries(chosen) }
 }
 
 /** Codex takes a path with these for a pattern, and a sandbox that writes in a pattern it does not build. */
