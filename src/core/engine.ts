@@ -89,6 +89,8 @@ export interface Engine {
   readonly mayHideUsage?: true
   /** Why it cannot have a thread, a sentence; null: it can. Left out: it can have each. */
   refuses?(thread: Partial<ThreadSpec>): string | null
+  /** Hosts that its agent reaches, and with it its commands, as codex's profiles write them; `*`: all. Left out: its commands have the network of the session. */
+  readonly reaches?: readonly string[]
   /** Whether it only shows what happened once: no model is asked and nothing runs, so its rounds prove nothing. */
   readonly replays?: true
   /**

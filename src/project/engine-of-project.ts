@@ -493,13 +493,13 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
  * place for a name that is none of them.
  */
 export async function openEngines(
-  { engines, home }: Pick<World, 'engines' | 'home'>,
+  { engines, home, env }: Pick<World, 'engines' | 'home' | 'env'>,
   { settings, sources, engines: written, agentTables }: Omit<LoadedSettings, 'providers'>,
   { root }: Pick<Records, 'root'>,
   setup: EngineSetup,
 ): Promise<Engines> {
   const external = [...written.values()].filter(({ name }) => !engines.has(name))
-  const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root })))]
+  const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root, env })))]
   const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
   const run = new Engines(Object.fromEntries(opened), settings.engine)
   const { engine, fallback, reviewer, prove, change, team } = settings

@@ -48,7 +48,7 @@ export async function lookAtEngines(world: World, directory: string, only: strin
   }
   const asked = [...engines.values()].filter(({ name }) => only === null || name === only)
   try {
-    return await Promise.all(asked.map(each => lookAtEngine(each, setup, { home, root })))
+    return await Promise.all(asked.map(each => lookAtEngine(each, setup, { home, root, env })))
   } finally {
     await rm(place, { recursive: true, force: true })
   }
@@ -57,7 +57,7 @@ export async function lookAtEngines(world: World, directory: string, only: strin
 async function lookAtEngine(
   named: NamedEngine,
   setup: EngineSetup,
-  places: { home: string; root: string },
+  places: { home: string; root: string; env: NodeJS.ProcessEnv },
 ): Promise<Finding> {
   const external = externalEngine(named, places)
   // Loaded where one is tried, as in a run.
@@ -69,7 +69,7 @@ async function lookAtEngine(
       const box =
         setup.sandbox.mode === 'danger-full-access'
           ? 'no sandbox holds it'
-          : `it may also write ${external.home.join(', ')}`
+          : `it may also write ${external.home.join(', ')}; it reaches ${engine.reaches.map(host => (host === '*' ? 'every host' : host)).join(', ')}`
       return ok('engine', `${named.name} works: ${said.agent}; ${box}`)
     }
     return warning('engine', said.message ?? `${named.name} began no session.`, mendOf(named, external.env, said.class))

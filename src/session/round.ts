@@ -167,6 +167,7 @@ export class Rounds {
       engine: engine.name,
       codex: engine.version,
       ...(engine.replays && { replayed: true as const }),
+      ...(engine.reaches && { reaches: [...engine.reaches] }),
       ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       input,

@@ -37,6 +37,10 @@ export const roundEvent = variant('type', {
       optional(literal(true)),
       'the round replays a recording: codemachine asks no model and runs nothing; left out otherwise',
     ),
+    reaches: about(
+      optional(listOf(text)),
+      'hosts that its agent reaches, and so its commands, such as `api.anthropic.com`; `*`: all. Left out: commands reach what `network` of the session says',
+    ),
     provider: about(
       optional(text),
       'the [provider](../guides/local-model.md) of its model; left out: what codex is configured with',

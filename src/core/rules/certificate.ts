@@ -154,6 +154,8 @@ const certificateSchema = v.object({
       /** Calls of agents that have an engine of their own; left out: none, or an older version. */
       agents: v.optional(v.record(text, count)),
       review: v.optional(text),
+      /** Hosts that agents of an engine reached, and their commands with them; left out by an older version. */
+      reached: v.optional(v.record(text, v.array(text))),
     }),
   ),
   tokens: count,
@@ -219,17 +221,20 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-function enginesPart({
-  roundsOfEngines: rounds,
-  agentsOfEngines,
-  engineChanges,
-  review,
-}: SessionState): Pick<Certificate, 'engines'> {
+function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
+  const { roundsOfEngines: rounds, agentsOfEngines, engineChanges, review, reachOfEngines } = state
   const reviewer = review?.engine ?? null
-  const calls = Object.keys(agentsOfEngines).length === 0 ? {} : { agents: agentsOfEngines }
   if (reviewer === null && Object.keys({ ...rounds, ...agentsOfEngines }).every(name => name === 'codex')) return {}
-  const changes = engineChanges.length === 0 ? {} : { changes: [...engineChanges] }
-  return { engines: { rounds, ...changes, ...calls, ...(reviewer === null ? {} : { review: reviewer }) } }
+  const reached = Object.fromEntries(Object.entries(reachOfEngines).map(([name, hosts]) => [name, [...hosts]]))
+  return {
+    engines: {
+      rounds,
+      ...(engineChanges.length === 0 ? {} : { changes: [...engineChanges] }),
+      ...(Object.keys(agentsOfEngines).length === 0 ? {} : { agents: agentsOfEngines }),
+      ...(reviewer === null ? {} : { review: reviewer }),
+      ...(Object.keys(reached).length === 0 ? {} : { reached }),
+    },
+  }
 }
 
 /** What a certificate says of the contract; nothing where none was accepted. */

@@ -12,6 +12,8 @@ export interface ExternalEngine {
   env: Readonly<Record<string, string>>
   /** The same where its box holds it. */
   boxEnv: Readonly<Record<string, string>>
+  /** Hosts that it and its commands reach, as codex's profiles write them (`*.example.com`); true: all. */
+  network: true | readonly string[]
   /** The modes in which it asks nobody, by the ids that it offers, the first choice first: what it may do is what its box lets it do. */
   modes: readonly string[]
 }

@@ -401,6 +401,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     },
     providerInUse: event.provider ?? null,
     roundsOfEngines: { ...state.roundsOfEngines, [event.engine]: (state.roundsOfEngines[event.engine] ?? 0) + 1 },
+    ...(event.reaches && { reachOfEngines: { ...state.reachOfEngines, [event.engine]: event.reaches } }),
     agents: [],
     taskPlan: planAtRound(state, event.part ?? null),
     replayed: state.replayed || event.replayed === true,

@@ -326,6 +326,8 @@ export interface SessionState extends UsedLogins {
   roundsOfEngines: Readonly<Record<string, number>>
   /** Calls of agents that have an engine of their own, by engine. */
   agentsOfEngines: Readonly<Record<string, number>>
+  /** What `round-started` says that engines reach, by engine. */
+  reachOfEngines: Readonly<Record<string, readonly string[]>>
   overrides: readonly string[]
   said: RunOverrides
   /** Name of the machine that the session ran on last. */
@@ -565,6 +567,7 @@ export function emptyState(id: string): SessionState {
     engineChanges: [],
     roundsOfEngines: {},
     agentsOfEngines: {},
+    reachOfEngines: {},
     overrides: [],
     said: {},
     host: '',

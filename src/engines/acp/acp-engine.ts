@@ -31,6 +31,8 @@ import type { AcpUpdates } from './acp-updates.ts'
 import { outcomeOfError, outcomeOfStop } from './outcome.ts'
 import type { ServedTools } from './tool-server.ts'
 
+/** How a round ends whose agent cannot reach its model. */
+const MAY_LACK_HOST: ReadonlySet<RoundOutcome['class']> = new Set(['silent', 'auth', 'network'])
 /** The longest message that is read, bytes. */
 const MOST_MESSAGE_BYTES = 16 * 1024 * 1024
 /** How often an agent may ask for permission in a turn before it counts as one that gets nowhere. */
@@ -89,6 +91,12 @@ export class AcpEngine implements Engine {
     return round
   }
 
+  get reaches(): readonly string[] {
+    const { network } = this.#external
+    const { sandbox } = this.#options
+    return network === true || sandbox.network || sandbox.mode === 'danger-full-access' ? ['*'] : network
+  }
+
   get hidesFiles(): boolean {
     return hidesFiles(this.#options.sandbox)
   }
@@ -136,10 +144,24 @@ function boxed(
   command: readonly string[],
   thread: ThreadSpec,
   external: ExternalEngine,
-  { directory, sandbox }: Pick<EngineSetup, 'directory' | 'sandbox'>,
+  { directory, sandbox, platform }: Pick<EngineSetup, 'directory' | 'sandbox' | 'platform'>,
 ): readonly string[] {
-  const overrides = boxOverrides(thread, directory, sandbox, external)
-  return ['sandbox', ...overrides.flatMap(pair => ['-c', pair]), '--', ...command]
+  const { network } = external
+  // The tools are on this machine.
+  const hosts = network === true || !thread.tools?.length ? network : [...network, loopbackOfTools(platform)]
+  const overrides = boxOverrides(thread, directory, sandbox, { ...external, network: hosts })
+  const isKept = hosts !== true && !sandbox.network && platform !== 'win32'
+  const guarded = isKept ? ['/bin/sh', '-c', KEPT_TO_HOSTS, 'sh', ...command] : command
+  return ['sandbox', ...overrides.flatMap(pair => ['-c', pair]), '--', ...guarded]
+}
+
+/** Runs a command only where codex has set up its proxy: a later codex might drop the feature, and open the network. */
+const KEPT_TO_HOSTS =
+  '[ "$CODEX_NETWORK_PROXY_ACTIVE" = 1 ] || { echo "This codex does not keep the agent to its hosts; network = true in its table lets it reach all." >&2; exit 1; }; exec "$@"'
+
+/** Where the tools of a thread are served. On Linux `127.0.0.1` is that of the box, and this leads to the machine. */
+function loopbackOfTools(platform: NodeJS.Platform): string {
+  return platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
 }
 
 interface AcpRoundOptions extends EngineSetup {
@@ -181,6 +203,8 @@ class AcpRound implements PreparedRound {
   #tools: ServedTools | null = null
   #run: RoundRun | null = null
   #isTurnOn = false
+  /** Whether the agent has done or said anything. */
+  #hasDone = false
   #asked = 0
   #isOver = false
   /** Why it is being ended: the first cause counts. */
@@ -219,7 +243,7 @@ class AcpRound implements PreparedRound {
     const { images = [] } = run
     if (images.length > 0)
       this.#warn(`The engine ${this.#options.external.name} is sent no pictures; their paths are in the prompt.`)
-    const outcome = await this.#begin(run)
+    const outcome = this.#withHosts(await this.#begin(run))
     if (!this.#isKept(outcome)) await this.#leave()
     return outcome
   }
@@ -249,6 +273,16 @@ class AcpRound implements PreparedRound {
   #isKept({ class: end }: RoundOutcome): boolean {
     const isAlive = this.#session !== null && !this.#leaving.signal.aborted
     return isAlive && (end === 'network' || (end === 'worked' && this.#run?.keepsThread === true))
+  }
+
+  /** With the hosts that it reaches, where it did nothing: one that it lacks may be why, and the agent does not say. */
+  #withHosts(outcome: RoundOutcome): RoundOutcome {
+    const { external, sandbox } = this.#options
+    const { name, network } = external
+    const isOpen = network === true || sandbox.network || sandbox.mode === 'danger-full-access'
+    if (isOpen || this.#hasDone || !MAY_LACK_HOST.has(outcome.class)) return outcome
+    const hosts = `${name} reaches only ${network.join(', ') || 'no host'}; network in [engines.${name}] can name more.`
+    return { ...outcome, message: `${outcome.message ?? ''} ${hosts}` }
   }
 
   async #begin(run: RoundRun): Promise<RoundOutcome> {
@@ -393,6 +427,7 @@ class AcpRound implements PreparedRound {
     return await serveTools({
       tools,
       version: this.#options.codemachineVersion,
+      host: loopbackOfTools(this.#options.platform),
       answer: (call, over) => onToolCall(call, AbortSignal.any([over, this.#leaving.signal])),
     })
   }
@@ -526,6 +561,7 @@ class AcpRound implements PreparedRound {
       const now = clock.monotonic()
       this.#activity.heard(now)
       this.#activity.note(message, now)
+      this.#hasDone ||= message.method.startsWith('item/')
       this.#feed.line(JSON.stringify(message), message)
       this.#feed.notification(message, {})
     } catch (error) {

@@ -11,7 +11,7 @@ const TOOL_SERVER = 'codemachine'
 export interface ServedTools extends AsyncDisposable {
   /** The name under which an agent finds them. */
   name: string
-  /** Where: `http://127.0.0.1:40123/mcp`. */
+  /** Where: `http://127.0.0.2:40123/mcp`. */
   url: string
   /** The value of the header `authorization` that each request has to have. */
   authorization: string
@@ -20,6 +20,8 @@ export interface ServedTools extends AsyncDisposable {
 interface ToolServerOptions {
   tools: readonly HostTool[]
   version: string
+  /** The address that it listens at. */
+  host: string
   /** Answers a call; `over` is aborted when nobody waits for the answer any more. */
   answer(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
 }
@@ -27,7 +29,7 @@ interface ToolServerOptions {
 const HEADERS_MS = 10_000
 
 /** Serves a thread's tools over MCP on loopback, to who has the key: an agent in its box reaches nothing else of this process. */
-export async function serveTools({ tools, version, answer }: ToolServerOptions): Promise<ServedTools> {
+export async function serveTools({ tools, version, host, answer }: ToolServerOptions): Promise<ServedTools> {
   const authorization = `Bearer ${randomBytes(32).toString('base64url')}`
   const handler = createMcpHandler(() => {
     const server = new Server({ name: TOOL_SERVER, version }, { capabilities: { tools: {} } })
@@ -61,12 +63,12 @@ export async function serveTools({ tools, version, answer }: ToolServerOptions):
   }) as HttpServer
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', resolve)
+    server.listen(0, host, resolve)
   })
   const { port } = server.address() as AddressInfo
   return {
     name: TOOL_SERVER,
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `http://${host}:${port}/mcp`,
     authorization,
     async [Symbol.asyncDispose]() {
       await handler.close()

@@ -4,6 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
+import type { ExternalEngine } from '../../core/shapes/external-engine.ts'
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
 import {
@@ -129,15 +130,16 @@ export function hidingProfile(
 
 /**
  * The `key=value` pairs for codex's `-c` by which `codex sandbox` holds a whole program to the rights of a thread; beside these
- * it may write in folders of its own. It reaches the network, as its model is there: of a program and its commands the
- * sandbox makes no difference. Not for full access, which is no box.
- * @param own `home`: absolute paths that are there, which it may write; `configuration`: what it may not, relative to `directory`
+ * it may write in folders of its own. It reaches the hosts of its model through a proxy of codex's: of a program and its
+ * commands the sandbox makes no difference. Not for full access, which is no box.
+ * @param own `home`: absolute paths that are there, which it may write; `configuration`: what it may not, relative to
+ *   `directory`; `network`: the hosts, or true for all
  */
 export function boxOverrides(
   { readOnly, writable, unreadable = [] }: ThreadRights,
   directory: string,
   choice: SandboxChoice,
-  { home, configuration }: { home: readonly string[]; configuration: readonly string[] },
+  { home, configuration, network }: Pick<ExternalEngine, 'home' | 'configuration' | 'network'>,
 ): readonly string[] {
   // It may lie below a temporary folder.
   const readsAll = { ':root': 'read', [directory]: 'read' }
@@ -150,12 +152,29 @@ export function boxOverrides(
         : profileOfAll(directory, choice)
   const own = Object.fromEntries(home.map(path => [path, 'write']))
   const temporary = { ':tmpdir': 'write', ':slash_tmp': 'write' }
-  const open = { filesystem: { ...temporary, ...rights.filesystem, ...own }, network: { enabled: true } }
+  const hosts = choice.network || network === true ? null : network
+  const open = {
+    filesystem: { ...temporary, ...rights.filesystem, ...own },
+    network: { enabled: true, ...(hosts !== null && onlyTo(hosts)) },
+  }
   const closed = configuration.map(path => join(directory, path)).filter(path => mayBeThere(path, open))
   const filesystem = { ...open.filesystem, ...Object.fromEntries(closed.map(path => [path, 'read'])) }
   const box = withoutReading({ ...open, filesystem }, [...new Set(unreadable)].sort())
-  return [`permissions=${tomlInline({ [BOX]: box })}`, `default_permissions="${BOX}"`]
+  const proxy = hosts === null ? [] : ['features.network_proxy=true']
+  return [`permissions=${tomlInline({ [BOX]: box })}`, `default_permissions="${BOX}"`, ...proxy]
 }
+
+/**
+ * The network of a profile that reaches these hosts alone, through codex's proxy. Its loopback is its own, so that tests can
+ * open a port; unless a host is this machine, which codex reaches only where it does not count loopback as the box's own.
+ */
+function onlyTo(hosts: readonly string[]): Partial<Profile['network']> {
+  const domains = Object.fromEntries(hosts.map(host => [host, 'allow'] as const))
+  return { domains, allow_local_binding: !hosts.some(host => LOOPBACK.test(host)) }
+}
+
+/** What codex takes for the box's own loopback. On Linux, `127.0.0.2` is not, and leads to this machine. */
+const LOOPBACK = /^(?:localhost|127\.0\.0\.1|::1|\[::1\])$/i
 
 function withoutReading(profile: Profile, unreadable: readonly string[]): Profile {
   const denied = unreadable.filter(path => mayBeThere(path, profile))
@@ -206,7 +225,7 @@ export function besidesDirectory({ writable, roots = [] }: SandboxChoice): strin
 /** What a permission profile lets commands do; `filesystem`: by absolute path or glob, the more specific one counts. */
 type Profile = {
   filesystem: Record<string, string>
-  network?: { enabled: boolean }
+  network?: { enabled: boolean; domains?: Record<string, 'allow'>; allow_local_binding?: boolean }
 }
 
 /** A permission profile, which is defined where it is used. */

@@ -520,6 +520,9 @@ export const providerTable = v.pipe(
   ),
 )
 
+/** A host, without scheme, port and path; `*.` in front: those below it. */
+const HOST = /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[?[0-9a-f:]+\]?$/i
+
 /** An engine of another maker, of a file. */
 export const engineSchema = table({
   kind: oneOf(['acp']),
@@ -534,6 +537,10 @@ export const engineSchema = table({
     v.array(line('', 100)),
     v.maxLength(10),
     v.description('a list of modes that it offers, in which it asks nobody, such as ["bypassPermissions"]'),
+  ),
+  network: v.pipe(
+    v.union([v.boolean(), v.pipe(v.array(v.pipe(line('', 300), v.regex(HOST))), v.maxLength(50))]),
+    v.description('a list of hosts, such as ["api.anthropic.com", "*.example.com"], or true for all'),
   ),
   env: v.record(variableName, v.pipe(v.string(), v.maxLength(4000), v.metadata({ secret: true }))),
 })

@@ -11,7 +11,8 @@ import { claimDone, flagDone, round, says } from '../../support/rounds.ts'
 import { findIn, writePersonSettings } from '../../support/scene.ts'
 import { startScriptedModel, usageLimitReached } from '../../support/scripted-model.ts'
 
-const settings = (url: string) => `[engines.mine]\ncommand = ${JSON.stringify(agentCommand(url))}\n`
+const settings = (url: string) =>
+  `[engines.mine]\ncommand = ${JSON.stringify(agentCommand(url))}\nnetwork = ["127.0.0.1"]\n`
 
 const agrees = says(JSON.stringify({ verdict: 'agreed', summary: 'Good.', findings: [] }))
 
@@ -32,7 +33,8 @@ test('another agent works on a goal round by round, and codemachine proves it as
   expect(started.map(event => event.engine)).toEqual(['mine', 'mine'])
   expect(readFileSync(join(place.directory, 'answer'), 'utf8')).toBe('42\n')
   const certificate = JSON.parse(findIn(place, []).recorded('done.json'))
-  expect(certificate.engines).toEqual({ rounds: { mine: 2 } })
+  expect(started.map(event => event.reaches)).toEqual([['127.0.0.1'], ['127.0.0.1']])
+  expect(certificate.engines).toEqual({ rounds: { mine: 2 }, reached: { mine: ['127.0.0.1'] } })
 })
 
 test('a reviewer of another engine than the rounds has to agree, and is asked with no model of theirs', async () => {
@@ -69,6 +71,7 @@ test('where the usage window of codex is full, another agent begins the round ag
   expect(certificate.engines).toEqual({
     rounds: { codex: 2, mine: 2 },
     changes: [{ round: 2, from: 'codex', to: 'mine' }],
+    reached: { mine: ['127.0.0.1'] },
   })
 })
 
@@ -77,7 +80,9 @@ test('codemachine engines tries each agent, and says how to have those that are 
   await writePersonSettings(place, settings('http://127.0.0.1:9'))
   const { exitCode, stdout } = await codemachine(place, ['engines'], { env: { PATH: '/usr/bin:/bin' } })
   expect(exitCode).toBe(0)
-  expect(stdout).toMatch(/^ok +engine +mine works: scripted 1\.0\.0; it may also write .*\/engines\/mine$/m)
+  expect(stdout).toMatch(
+    /^ok +engine +mine works: scripted 1\.0\.0; it may also write .*\/engines\/mine; it reaches 127\.0\.0\.1$/m,
+  )
   expect(stdout).toContain('Install it with `npm install --global @agentclientprotocol/claude-agent-acp`')
 })
 
@@ -88,6 +93,12 @@ test.each([
     ['Do it'],
     '[engines.mine]\nhome = ["~/.mine"]\n',
     'config.toml:1: the engine mine has no command; name its program',
+  ],
+  [
+    'a host with a path',
+    ['Do it'],
+    '[engines.mine]\ncommand = ["x"]\nnetwork = ["https://x.com/"]\n',
+    'config.toml:3: engines.mine.network is ["https://x.com/"]; use a list of hosts, such as ["api.anthropic.com"',
   ],
   [
     "codemachine's own name",

@@ -253,6 +253,7 @@ describe('each event is a line', () => {
           after 10 min without an answer: Keep SQLite; answer with codemachine decide
 `,
     'a round that only looks': expected['round-started'],
+    'a round of an agent of another maker': expected['round-started'],
     'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
     'a text that is kept in the records, too': 'plan/v1.md was not kept: plan is a link.\n',
     'command kept': `command lint: failed (exit code 1), 4.2 s

@@ -610,6 +610,11 @@ export const moreSamples = {
   },
   'asks for a secret': { ...sampleEvents['decision-asked'], secret: { key: 'STRIPE_API_KEY' } },
   'a round that only looks': { ...sampleEvents['round-started'], keepsClaim: true },
+  'a round of an agent of another maker': {
+    ...sampleEvents['round-started'],
+    engine: 'claude',
+    reaches: ['api.example.com'],
+  },
   'a text that was looked for': {
     type: 'looked',
     step: 2,

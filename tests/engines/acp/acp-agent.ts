@@ -18,6 +18,7 @@ export function scriptedAgent(url: string, fault = '', more: Partial<ExternalEng
     env: {},
     boxEnv: {},
     modes: [],
+    network: ['127.0.0.1'],
     ...more,
   }
 }

@@ -1,5 +1,8 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import type { EngineSetup, ThreadSpec } from '../../../src/core/engine.ts'
@@ -26,26 +29,46 @@ interface Opening {
   thread?: Partial<ThreadSpec>
   external?: Partial<ExternalEngine>
   setup?: Partial<EngineSetup>
+  /** All that it reaches, its model among them; left out: this machine. */
+  hosts?: [string]
 }
 
 /** Opens an engine whose agent runs these commands, and prepares a round of it. */
-async function open({ fault = '', commands = [], thread = {}, external = {}, setup = {} }: Opening) {
+async function open({ fault = '', commands = [], thread = {}, external = {}, setup = {}, hosts }: Opening) {
   const rounds = [[...commands.map(each => reply(shell(each))), says('Done.')]]
   const model = atEnd.use(await startScriptedModel({ script: roundsScript(rounds) }))
   const place = atEnd.use(await makePlace(''))
+  const url = hosts === undefined ? model.url : await leadTo(model.url, hosts[0])
   const engine = new AcpEngine(
-    scriptedAgent(model.url, fault, external),
+    scriptedAgent(url, fault, { ...external, ...(hosts && { network: hosts }) }),
     await setupIn(place, { endMs: 500, ...setup }),
   )
   atEnd.defer(() => engine.close())
   return { engine, place, model, prepared: engine.prepare({ ...THREAD, ...thread }) }
 }
 
+/** The URL of a server of 127.0.0.1, by another address of this machine. */
+async function leadTo(url: string, host: string): Promise<string> {
+  const { port } = new URL(url)
+  const server = createTcpServer(socket => {
+    const other = connect(Number(port), '127.0.0.1')
+    for (const each of [socket, other]) each.on('error', () => {})
+    socket.pipe(other).pipe(socket)
+  }).listen(0, host)
+  atEnd.defer(() => void server.close())
+  await once(server, 'listening')
+  return url.replace(`127.0.0.1:${port}`, `${host}:${(server.address() as AddressInfo).port}`)
+}
+
 const STARTS: readonly (readonly [fault: string, end: RoundOutcome['class'], says: RegExp])[] = [
   ['dies at once', 'crashed', /^mine ended with exit code 3\./],
   ['dies in initialize', 'crashed', /^mine ended with exit code 4\./],
   ['dies in session/new', 'crashed', /^mine ended with exit code 5\./],
-  ['says nothing', 'silent', /^mine did not answer initialize within 1\.5 s\.$/],
+  [
+    'says nothing',
+    'silent',
+    /^mine did not answer initialize within 1\.5 s\. mine reaches only 127\.0\.0\.1; network in \[engines\.mine\]/,
+  ],
   ['is newer', 'config', /speaks version 99 of the Agent Client Protocol; codemachine speaks 1/],
   ['has no login', 'auth', /auth/i],
   ['begins no session', 'config', /^mine began no session|invalid/i],
@@ -118,6 +141,26 @@ test('the whole agent is held by the box: it writes the work directory and its o
   expect(existsSync(join(home, 'a'))).toBe(true)
   expect(['a', 'later', 'linked'].filter(name => existsSync(join(outside, name)))).toEqual([])
   expect(await readFile(join(place.directory, 'b'), 'utf8')).toBe('')
+})
+
+test('the agent reaches the hosts of its engine alone, and has a loopback of its own', async () => {
+  const server = createServer((_, response) => void response.end('reached')).listen(0, '127.0.0.1')
+  atEnd.defer(() => void server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const own = `const s = require('http').createServer((_, r) => r.end('own')).listen(0, '127.0.0.1', async () => { console.log(await (await fetch('http://127.0.0.1:' + s.address().port)).text()); s.close() })`
+  const { place, prepared } = await open({
+    hosts: ['127.0.0.2'],
+    commands: [
+      `curl -s -m 5 --noproxy '*' http://127.0.0.1:${port} > direct; curl -s -m 5 --noproxy '' -x "$http_proxy" http://127.0.0.1:${port} > proxied`,
+      `node -e "${own}" > own 2>&1`,
+    ],
+  })
+  expect(await play(prepared).outcome).toEqual({ class: 'worked', message: null })
+  const written = async (name: string) => await readFile(join(place.directory, name), 'utf8')
+  expect(await written('direct')).toBe('')
+  expect(await written('proxied')).not.toContain('reached')
+  expect(await written('own')).toBe('own\n')
 })
 
 test('a thread that may only read changes nothing in the work directory', async () => {

@@ -81,6 +81,8 @@ function asThen(session: SessionState): object {
     run,
     usageTrends,
     maxUsage,
+    reachOfEngines,
+    adopted,
     ...newer
   } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
@@ -116,6 +118,7 @@ function asThen(session: SessionState): object {
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
   expect([login, otherLogins, engineChanges, agentsOfEngines]).toEqual(['codex', {}, [], {}])
+  expect([reachOfEngines, adopted]).toEqual([{}, null])
   expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
@@ -145,7 +148,8 @@ function claimThen(claim: SessionState['claim']): unknown {
 
 /** A report without the fields that were added to it since. */
 function reportThen(report: ReportData): unknown {
-  const { rounds, work, totals, outputs, notes, forecast, changes, gateRuns, ...rest } = report
+  const { rounds, work, totals, outputs, notes, forecast, changes, gateRuns, adopted, ...rest } = report
+  expect(adopted).toBeNull()
   expect(gateRuns.count).toBeGreaterThanOrEqual(rest.proof.gates.length)
   const { notLookedAt, unkept, uncommitted, ...changed } = changes
   // Sentences are worded anew.
@@ -203,8 +207,8 @@ function statusThen({ session: now, worktree, elsewhere, ...rest }: StatusReport
   expect([worktree, elsewhere]).toEqual([null, []])
   if (now === null) return rest
   const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, scope, ...later } = now
-  const { warnings, contract, engine, ...session } = later
-  expect(engine).toBe('codex')
+  const { warnings, contract, engine, adopted, ...session } = later
+  expect([engine, adopted]).toEqual(['codex', null])
   expect(contract).toBeNull()
   expect(Array.isArray(warnings)).toBe(true)
   expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost, scope]).toEqual([
