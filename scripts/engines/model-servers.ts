@@ -1,9 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { functionCall, message, reply, shell, turnsScript } from '../../src/demo/model/reply.ts'
+import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 
 /** What a scripted model does next: it runs a command, says something, calls a tool of codemachine, or refuses. */
 export type Act = { run: string } | { say: string } | { call: string; with: object } | { status: number; body: object }
+
+/** Where it listens: of `127.0.0.1` each box has its own, and this leads to the machine. */
+const HOST = '127.0.0.2'
 
 /** A scripted model of another maker, on loopback. */
 export interface ModelServer extends AsyncDisposable {
@@ -13,7 +18,7 @@ export interface ModelServer extends AsyncDisposable {
 }
 
 /** How a maker's model is spoken to. */
-interface Dialect {
+export interface Dialect {
   /** Whether a request is one of the turn, and not a side question of the agent. */
   isTurn(path: string, body: Record<string, unknown>): boolean
   /** Answers it with this act. */
@@ -25,7 +30,7 @@ interface Dialect {
 /** Starts a model that does one act after another, and says "Done." once they are over. */
 export async function startModelServer(dialect: Dialect, acts: readonly Act[]): Promise<ModelServer> {
   let asked = 0
-  const server = createServer((request, response) => void serve(request, response))
+  const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()))
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url ?? ''
     const body = JSON.parse((await text(request)) || '{}') as Record<string, unknown>
@@ -36,10 +41,10 @@ export async function startModelServer(dialect: Dialect, acts: readonly Act[]): 
     if ('status' in act) return json(response, act.status, act.body)
     dialect.answer(act, response, path, body)
   }
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => server.listen(0, HOST, resolve))
   const { port } = server.address() as AddressInfo
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${HOST}:${port}`,
     get asked() {
       return asked
     },
@@ -156,4 +161,26 @@ export const GEMINI: Dialect = {
     if (path.includes('stream')) stream(response, [{ data: answer }])
     else json(response, 200, answer)
   },
+}
+
+/** A scripted model as codex speaks to one. It listens at `127.0.0.1`, which an engine reaches that names it. */
+export async function startResponsesServer(acts: readonly Act[]): Promise<ModelServer & { codexConfig: string }> {
+  let asked = 0
+  const model = await startScriptedModel({
+    script: turnsScript(() => {
+      const last = acts.at(-1)
+      const act = acts[asked++] ?? (last !== undefined && 'status' in last ? last : { say: 'Done.' })
+      if ('status' in act) return { kind: 'status', ...act }
+      if ('say' in act) return reply(message(act.say))
+      return reply('run' in act ? shell(act.run) : functionCall(act.call, act.with, 'mcp__codemachine'))
+    }),
+  })
+  return {
+    url: model.url,
+    codexConfig: model.codexConfig('scripted'),
+    get asked() {
+      return asked
+    },
+    [Symbol.asyncDispose]: () => model[Symbol.asyncDispose](),
+  }
 }
