@@ -14,7 +14,7 @@ import type { CounterProof } from './proof/counter-proof.ts'
 import { refusalForAgent } from './refusals.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
-/** The verdict on the memory files after a round (docs/inside/design.md, "When is a session done", parts 1 to 4). */
+/** The verdict on the memory files after a round (docs/inside/design.md, "When is a session done", parts 1 to 5). */
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
@@ -132,7 +132,7 @@ interface ProofNow {
 }
 
 /**
- * What comes next in the proof of a claim (docs/inside/design.md, "When is a session done", part 5). First every gate runs,
+ * What comes next in the proof of a claim (docs/inside/design.md, "When is a session done", part 6). First every gate runs,
  * and all once more if they left another tree. Then the counter-proof of each required gate, and the checks of the
  * contract. A review follows if a person wants one, if protected files or files that gates run through changed, or if a
  * counter-proof left doubts.
