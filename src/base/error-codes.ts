@@ -168,7 +168,8 @@ export const errorKinds = {
   },
   CM0308: {
     title: 'The sandbox of codex does not work',
-    cause: 'bubblewrap is missing, the kernel forbids user namespaces, or a file in the directory prevents the sandbox.',
+    cause:
+      'bubblewrap is missing, the kernel forbids user namespaces, or a file in the directory prevents the sandbox.',
     remedy: '`codemachine doctor` names the cause; on Linux often `apt install bubblewrap`.',
   },
   CM0309: {
@@ -227,7 +228,7 @@ export const errorKinds = {
   },
   CM0504: {
     title: 'git failed',
-    cause: "A git command failed. The message quotes git.",
+    cause: 'A git command failed. The message quotes git.',
     remedy: 'Do what git says. `git status` and `git fsck` show the state of the repository.',
   },
   CM0505: {
@@ -300,7 +301,8 @@ export const errorKinds = {
   CM0601: {
     title: 'Another codemachine is running here',
     cause: 'Only one session works in a directory at a time. So two sessions never change the same files.',
-    remedy: '`codemachine status` shows it, `codemachine stop` ends it. `--wait` waits for it, `--worktree` works in a copy.',
+    remedy:
+      '`codemachine status` shows it, `codemachine stop` ends it. `--wait` waits for it, `--worktree` works in a copy.',
   },
   CM0602: {
     title: 'The lock file is damaged',
@@ -414,8 +416,7 @@ export const errorKinds = {
   },
   CM0624: {
     title: 'A conversation cannot be read',
-    cause:
-      "The agent's files are damaged, are links to other places, or have an unknown version.",
+    cause: "The agent's files are damaged, are links to other places, or have an unknown version.",
     remedy: 'Adopt another conversation, or type the goal: `codemachine "…"`.',
   },
   CM0625: {
@@ -715,7 +716,8 @@ export const errorKinds = {
   },
   CM1115: {
     title: 'No worker starts a session of the fleet',
-    cause: 'No worker runs, none may take this session (tags, repository, template), or an earlier session is not done.',
+    cause:
+      'No worker runs, none may take this session (tags, repository, template), or an earlier session is not done.',
     remedy: 'Start a worker: `codemachine worker`. `codemachine fleet doctor` says what is missing.',
   },
   CM1116: {
