@@ -452,6 +452,11 @@ function because(subject: string, unreasoned: string): string {
 }
 
 /** Which round starts, and who works in it with what. @param state the session after the event */
+/** An agent of another maker does not say its version before its round; the version is that of the sandbox. */
+function wordsForEngine({ engine, codex, reaches }: RecordedOf<'round-started'>): string {
+  return `${name(engine)}${reaches === undefined ? '' : ' in the sandbox of codex'} ${name(codex)}`
+}
+
 function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
   const provider = event.provider === undefined ? '' : `, provider ${name(event.provider)}`
   const model = `${provider}${event.model === null ? '' : `, model ${name(event.model)}`}`
@@ -466,7 +471,7 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
     part === CHANGING ? ', ' : '  ',
   )
   return describe(
-    `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
+    `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${wordsForEngine(event)}${model}`,
     'strong',
   )
 }

@@ -197,7 +197,7 @@ describe('each event is a line', () => {
             T2  Create homepage component
 `,
     'agent-started':
-      'agent frontend-dev-20261120T224108000 starts: T2: Create the homepage. ⏎ Use what is in src.  (writes in src/web; model gpt-5-codex)\n',
+      'agent frontend-dev-20261120T224108000 starts: T2: Create the homepage. ⏎ Use what is in src.  (writes in src/web; engine codex; model gpt-5-codex)\n',
     'agent-ended': `agent frontend-dev-20261120T224108000 completed, 3m12s, 45.2k tokens
           The homepage is there.
           Its tests pass.
@@ -253,7 +253,8 @@ describe('each event is a line', () => {
           after 10 min without an answer: Keep SQLite; answer with codemachine decide
 `,
     'a round that only looks': expected['round-started'],
-    'a round of an agent of another maker': expected['round-started'],
+    'a round of an agent of another maker':
+      'round 1  goal-worker, claude in the sandbox of codex 0.169.0, model gpt-6\n',
     'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
     'a text that is kept in the records, too': 'plan/v1.md was not kept: plan is a link.\n',
     'command kept': `command lint: failed (exit code 1), 4.2 s
@@ -290,7 +291,7 @@ describe('each event is a line', () => {
     'every limit': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n${OFFER}`,
     'goes on': `session 20261120_1  build X  (goal, goes on from 20261119_2, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'only replays': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
-    'begins with texts': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
+    'begins with texts': `session 20261120_1  build X  (goal, goes on from the codex conversation 0199a0b0-5189-7e10-… of 17:40, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'a build': `session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',
     'a replay': 'round 1  goal-worker, replay 0.1.0, model gpt-6\n',
@@ -305,7 +306,7 @@ describe('each event is a line', () => {
 `,
     'changes of an agent': 'frontend-dev  ✎ new src/a.ts (+2), deleted src/b.ts\n',
     'agent asked by another':
-      'agent qa-engineer-20261120T224108001 starts: T2: Look at the tests.  (asked by frontend-dev-20261120T224108000)\n',
+      'agent qa-engineer-20261120T224108001 starts: T2: Look at the tests.  (asked by frontend-dev-20261120T224108000; engine codex)\n',
     'agent that failed': `agent frontend-dev-20261120T224108000 failed, 3m12s
           codex ended: exit code 1.
 `,
