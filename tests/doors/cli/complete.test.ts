@@ -54,8 +54,8 @@ test('the templates are suggested', async () => {
 })
 
 test('the flags of a change are suggested', async () => {
-  expect(await suggestions('change', '--planner-')).toEqual(['--planner-model', '--planner-effort'])
-  expect(await suggestions('change', '--ex')).toEqual(['--executor'])
+  expect(await suggestions('change', '--planner-')).toEqual(['--planner-model', '--planner-effort', '--planner-engine'])
+  expect(await suggestions('change', '--ex')).toEqual(['--executor', '--executor-engine'])
 })
 
 test('the commands of a team and of secrets are suggested, with their flags', async () => {
