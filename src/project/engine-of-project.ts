@@ -488,6 +488,33 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
   }
 }
 
+/** The engines that settings name, for the rounds and for each role, with the place of each. */
+export function enginesNamed({
+  settings,
+  sources,
+  agentTables,
+}: Pick<LoadedSettings, 'settings' | 'sources' | 'agentTables'>): { name: string; place: string }[] {
+  const { engine, fallback, reviewer, prove, change, team } = settings
+  const wanted = {
+    engine,
+    'reviewer.engine': reviewer.engine,
+    'prove.authorEngine': prove.authorEngine,
+    'prove.controlEngine': prove.controlEngine,
+    'change.plannerEngine': change.plannerEngine,
+    'change.executorEngine': change.executorEngine,
+    'team.plannerEngine': team.plannerEngine,
+    'team.workerEngine': team.workerEngine,
+    'team.reviewerEngine': team.reviewerEngine,
+  }
+  const ofRoles = Object.entries(wanted).flatMap(([key, name]) =>
+    name === null ? [] : [{ name, place: sources[key as keyof typeof wanted].place }],
+  )
+  const ofAgents = agentTables.tables.flatMap(({ engine: name, places }) =>
+    name === undefined ? [] : [{ name, place: places.engine ?? '' }],
+  )
+  return [...ofRoles, ...fallback.map(name => ({ name, place: sources.fallback.place })), ...ofAgents]
+}
+
 /**
  * The engines of a run: all kinds that there are, and those of other makers that the settings know. Throws a `UserError` with the
  * place for a name that is none of them.
@@ -502,22 +529,6 @@ export async function openEngines(
   const kinds = [...engines.values(), ...external.map(each => acpEngine(externalEngine(each, { home, root, env })))]
   const opened = await Promise.all(kinds.map(async kind => [kind.name, await kind.open(setup)] as const))
   const run = new Engines(Object.fromEntries(opened), settings.engine)
-  const { engine, fallback, reviewer, prove, change, team } = settings
-  const wanted = {
-    engine,
-    'reviewer.engine': reviewer.engine,
-    'prove.authorEngine': prove.authorEngine,
-    'prove.controlEngine': prove.controlEngine,
-    'change.plannerEngine': change.plannerEngine,
-    'change.executorEngine': change.executorEngine,
-    'team.plannerEngine': team.plannerEngine,
-    'team.workerEngine': team.workerEngine,
-    'team.reviewerEngine': team.reviewerEngine,
-  }
-  for (const [key, name] of Object.entries(wanted))
-    if (name !== null) run.check(name, sources[key as keyof typeof wanted].place)
-  for (const name of fallback) run.check(name, sources.fallback.place)
-  for (const { engine: name, places } of agentTables.tables)
-    if (name !== undefined) run.check(name, places.engine ?? '')
+  for (const { name, place } of enginesNamed({ settings, sources, agentTables })) run.check(name, place)
   return run
 }

@@ -65,9 +65,7 @@ export async function* examine(
   const inUse = settings.value
   const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
   const engine =
-    inUse === null || inUse.settings.engine === 'codex'
-      ? null
-      : run.look('engine', FIND_MS, () => lookAtEngines(world, options.directory, inUse.settings.engine))
+    inUse === null ? null : run.look('engine', FIND_MS, () => lookAtEngines(world, options.directory, 'named'))
   for (const each of started) yield await each
   if (codex !== null) yield await codex
   if (providers !== null) yield await providers

@@ -75,6 +75,13 @@ test('where the usage window of codex is full, another agent begins the round ag
   })
 })
 
+test('codemachine doctor tries the engines that the settings name, and no other', async () => {
+  await using place = await makePlace('')
+  await writePersonSettings(place, `fallback = ["mine"]\n${settings('http://127.0.0.1:9')}`)
+  const { stdout } = await codemachine(place, ['doctor'])
+  expect(stdout.match(/^\w+ +engine .*$/gm)).toEqual([expect.stringContaining('mine works: scripted 1.0.0')])
+})
+
 test('codemachine engines tries each agent, and says how to have those that are missing', async () => {
   await using place = await makePlace('')
   await writePersonSettings(place, settings('http://127.0.0.1:9'))
