@@ -17,12 +17,7 @@ export async function openAgent({ directory, agents, call }: TemplateSetup): Pro
   if (call === undefined) throw new Error('There is no agent to be called.')
   const found = findEnabledAgent(agents.sub, call.agent)
   if ('problem' in found) throw new UserError('CM1009', found.problem)
-  const { name, model, modelReasoningEffort, engine = 'codex' } = found.agent
-  if (engine !== 'codex')
-    throw new UserError(
-      'CM0312',
-      `The agent ${name} has the engine ${engine}, and by itself an agent works on codex; give it its task in a build.`,
-    )
+  const { name, model, modelReasoningEffort, engine } = found.agent
   const instructions = await agentInstructions(found.agent, directory)
   if ('problem' in instructions) throw new UserError('CM0206', instructions.problem)
   const own = call.instructions === undefined ? '' : `${call.instructions.trimEnd()}\n\n`
@@ -31,6 +26,7 @@ export async function openAgent({ directory, agents, call }: TemplateSetup): Pro
     developerInstructions: `${own}${instructions.text}`,
     model,
     effort: modelReasoningEffort,
+    ...(engine === undefined ? {} : { engine }),
   }
   return { threads: [{ part: 'task', thread }], ...nextOfCall(thread, `${USER_REQUEST}\n${call.task}`) }
 }

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { roundsScript } from '../../../src/demo/model/reply.ts'
@@ -6,7 +6,7 @@ import { agentCommand } from '../../engines/acp/acp-agent.ts'
 import { codemachine } from '../../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
-import { says } from '../../support/rounds.ts'
+import { round, says } from '../../support/rounds.ts'
 import { findIn, writePersonSettings } from '../../support/scene.ts'
 import { startScriptedModel } from '../../support/scripted-model.ts'
 
@@ -41,6 +41,22 @@ test('a step of a workflow runs on its own engine, status and journal say so, an
   expect([replayed.exitCode, replayed.stderr]).toEqual([0, ''])
   expect(replayed.stdout).toContain('Of another agent.')
   expect(other.requests).toHaveLength(1)
+})
+
+promise('E43', 'An agent that is called by itself works on the engine that the settings name for it')
+test('an agent with another engine does a task by itself, and codex needs no login for it', async () => {
+  await using other = await startScriptedModel({
+    script: roundsScript([round('echo made > made.txt', 'printf %s "$CODEMACHINE_AGENTS" > by')]),
+  })
+  await using place = await makePlace('')
+  await writePersonSettings(place, `[agents.backend-dev]\nengine = "mine"\n${settings(other.url)}`)
+  await mkdir(join(place.directory, '.codemachine'))
+  const ran = await codemachine(place, ['--agent', 'backend-dev', 'Make it'])
+  expect([ran.exitCode, ran.stdout, ran.stderr]).toEqual([0, 'This is as far as it goes.\n', ''])
+  const read = (file: string) => readFile(join(place.directory, file), 'utf8')
+  expect([await read('made.txt'), await read('by')]).toEqual(['made\n', 'backend-dev'])
+  const memory = await read('.codemachine/memory/.backend-memory.md')
+  expect(memory).toContain('This is as far as it goes.')
 })
 
 test.each<[string, string[], string, string]>([

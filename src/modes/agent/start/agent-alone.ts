@@ -7,7 +7,6 @@ import { readRoster } from '../../../agents/roster.ts'
 import { Cleanup, UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
 import { withLineEnd } from '../../../base/text.ts'
-import { Engines } from '../../../core/engine.ts'
 import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import { limitsInRun } from '../../../core/rules/run-limits.ts'
@@ -15,16 +14,16 @@ import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
 import type { View } from '../../../core/state/state.ts'
 import { emptyState, type SessionState } from '../../../core/state/state.ts'
 import { NO_KEPT_TEXTS } from '../../../core/template.ts'
-import { CodexEngine } from '../../../engines/codex/engine.ts'
 import { type ProfileExtras, readProfileExtras } from '../../../engines/codex/profiles.ts'
-import { networkLimit } from '../../../engines/codex/round-feed.ts'
 import { tomlString } from '../../../platform/toml.ts'
 import {
   agentsAtStart,
   chooseCodex,
   codexOptionsOf,
   endWhatWasLeft,
+  openEngines,
   providersOf,
+  timesOf,
 } from '../../../project/engine-of-project.ts'
 import { projectAround } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
@@ -81,7 +80,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
   const loaded = await settingsOf(world, directory, call.options)
   const { roster, remarks: passedOver } = await readRoster(directory, loaded.agentTables)
-  const { name } = agentNamed(roster, call.agent)
+  const { name, engine = loaded.settings.engine } = agentNamed(roster, call.agent)
   const waiting = waitingAgents(world.env)
   const problem = problemOfDepth(name, waiting)
   if (problem !== null) throw new UserError('CM1009', problem, { exitCode: 4 })
@@ -100,9 +99,9 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     settings,
     inProfiles: lasting,
     overrides: call.options.config ?? [],
-    asks: true,
+    asks: engine === 'codex',
     provider,
-    isCodex: true,
+    isCodex: loaded.settings.engine === 'codex',
   })
   if (offered?.isLoggedIn === false)
     throw new UserError('CM0302', 'Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
@@ -144,7 +143,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   ]
   const said = { settings, overrides, onDebug: call.onDebug, onWarning: call.onRemark.bind(call) }
   const options = await codexOptionsOf(world, records, codex, said)
-  const engine = new CodexEngine({
+  const engines = await openEngines(world, loaded, records, {
     ...options,
     // Its commands know which agents wait for them.
     env: { ...options.env, [AGENTS_VARIABLE]: callers },
@@ -152,11 +151,8 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
     sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
     providers: providers.byName,
-    silenceMs: settings.silenceMinutes * 60_000,
-    commandMs: settings.commandMinutes * 60_000,
-    networkMs: networkLimit(maxWait),
+    ...timesOf({ ...settings, maxWait }),
   })
-  const engines = new Engines({ codex: engine })
   opened.defer(() => engines.close())
   const journal = opened.use(openJournal(records.journal(id)))
   const answer = new Answer(call, maxWait, new SpokenText(redactor, text => call.onText?.(text)))
@@ -218,7 +214,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     case 'interrupted':
       return { kind: 'terminated' }
     default:
-      throw notDone(name, outcome, runner.state, maxWait > 0)
+      throw notDone(name, outcome, runner.state, { engine, waits: maxWait > 0 })
   }
 }
 
@@ -241,12 +237,17 @@ function instanceOf(agent: string, at: number): string {
   return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
 }
 
-function notDone(name: string, outcome: SessionOutcome, { last }: SessionState, waits: boolean): UserError {
+function notDone(
+  name: string,
+  outcome: SessionOutcome,
+  { last }: SessionState,
+  { engine, waits }: { engine: string; waits: boolean },
+): UserError {
   const needsPerson = outcome.kind === 'needs-person' ? outcome : null
   const reason = needsPerson?.reason ?? describeOutcome(outcome).text
   const cause = last?.outcome ?? null
   const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits }) : null
-  const hint = cause?.class === 'auth' ? LOG_IN : told
+  const hint = cause?.class === 'auth' && engine === 'codex' ? LOG_IN : told
   return new UserError('CM1013', `${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
     exitCode: 4,
     ...(hint === null ? {} : { hint }),
