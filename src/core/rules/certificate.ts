@@ -221,7 +221,8 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
+/** Which engines worked, for what, and where they reached; nothing where codex alone did. Pure. */
+export function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
   const { roundsOfEngines: rounds, agentsOfEngines, engineChanges, review, reachOfEngines } = state
   const reviewer = review?.engine ?? null
   if (reviewer === null && Object.keys({ ...rounds, ...agentsOfEngines }).every(name => name === 'codex')) return {}

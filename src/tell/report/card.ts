@@ -12,6 +12,7 @@ import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,
   effortInWords,
+  enginesInWords,
   forecastInWords,
   gateInWords,
   headlineOf,
@@ -101,6 +102,7 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries, own }: De
     ...lines('note', shortened(notesOnProof(data), entries, 'more')),
     ...lines('changes', [plain(changesInWords(data, place))]),
     ...(isEndShown ? [] : lines('took', [plain(effortInWords(data))])),
+    ...lines('engines', listed(enginesInWords(data))),
     ...lines('ahead', listed(forecastInWords(data))),
     ...lines('tasks', listed(tasksInWords(data))),
     ...lines('agents', listed(data.build && agentsInWords(data.build))),

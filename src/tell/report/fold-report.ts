@@ -1,6 +1,7 @@
 import { clipEnd } from '../../base/text.ts'
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
+import { enginesPart } from '../../core/rules/certificate.ts'
 import { forecastFor } from '../../core/rules/forecast.ts'
 import { fold } from '../../core/state/fold.ts'
 import { withoutScope } from '../../core/state/scope.ts'
@@ -187,6 +188,7 @@ export class ReportFold {
         cost: state.prices.length === 0 ? null : state.cost,
         commands: this.#rounds.commands,
       },
+      ...(state.replays ? {} : enginesPart(state)),
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
       proof: {
         ...this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null, path =>

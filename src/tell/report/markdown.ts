@@ -13,6 +13,7 @@ import {
   capital,
   codeIn,
   effortInWords,
+  enginesInWords,
   forecastInWords,
   gateInWords,
   headlineOf,
@@ -38,6 +39,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
   const { text } = headlineOf(data)
   const tasks = tasksInWords(data)
   const ahead = forecastInWords(data)
+  const engines = enginesInWords(data)
   const sections = [
     `# ${escapeMarkdown(capital(text))}`,
     quoted(data.goal),
@@ -47,6 +49,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
         ? []
         : [escapeMarkdown(`Goes on from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
       escapeMarkdown(`It took ${effortInWords(data)}`),
+      ...(engines === null ? [] : [escapeMarkdown(`Engines: ${engines}`)]),
       ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),

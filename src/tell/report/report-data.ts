@@ -1,5 +1,6 @@
 import type { TokenCounts, TreeChanges } from '../../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../../core/events/outcome.ts'
+import type { Certificate } from '../../core/rules/certificate.ts'
 import type { ContractState, SentenceNow } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { CounterProof } from '../../core/rules/proof/counter-proof.ts'
@@ -39,6 +40,8 @@ export interface ReportData {
   /** When something was written last. */
   updatedAt: string
   totals: ReportTotals
+  /** Which engines worked; left out: codex alone. */
+  engines?: Certificate['engines']
   /** How many more rounds would fit into the usage window, about, and when it is renewed; null if that cannot be said. */
   forecast: { rounds: number; until: string } | null
   proof: ReportProof

@@ -252,6 +252,24 @@ export function providersInWords({ tokens, providerTokens }: ReportData['totals'
   return `Tokens by provider: ${parts.join(', ')}`
 }
 
+/** Which engine ran how many rounds, and the hosts that each could reach; null where codex alone worked. */
+export function enginesInWords({ engines }: ReportData): string | null {
+  if (engines === undefined) return null
+  const { rounds, agents = {}, review, reached = {} } = engines
+  const counted = (counts: Readonly<Record<string, number>>, what: string) =>
+    Object.entries(counts).map(([name, count]) => `${shortName(name)} ${formatCount(count, what)}`)
+  const hosts = Object.entries(reached).map(
+    ([name, all]) =>
+      `${shortName(name)} could reach ${all.includes('*') ? 'every host' : withRest(all.slice(0, MOST_NAMED), all.length).join(', ')}`,
+  )
+  const worked = [
+    ...counted(rounds, 'round'),
+    ...counted(agents, 'call'),
+    ...(review == null ? [] : [`${shortName(review)} the review`]),
+  ]
+  return [worked.join(', '), ...hosts].join('; ')
+}
+
 /** How often an agent worked, and how that ended: `3 times, 1 failed`. */
 export function instancesInWords({ instances, failed, terminated }: ReportAgent): string {
   const ends = [

@@ -247,3 +247,37 @@ test('a question that a person has answered did not go on with an assumption of 
     expect(page).toContain('ssumed until you answered')
   }
 })
+
+describe('the engines that worked', () => {
+  const row = /codex 1 round, claude 2 rounds; claude could reach api.anthropic.com/
+  const night = () => new MadeUpNight().round()
+  const withAnother = (): ReportData => {
+    const made = night()
+    for (const round of [2, 3])
+      made.add({
+        type: 'round-started',
+        round,
+        agent: 'goal-worker',
+        engine: 'claude',
+        codex: '0.101.0',
+        model: null,
+        input: 'Continue with the goal.',
+        reaches: ['api.anthropic.com'],
+      })
+    return made.report()
+  }
+  const inText = (data: ReportData) => cardOf(data, { commands: [], columns: 200, full: FULL })
+  const all = (data: ReportData) => ({
+    text: JSON.stringify(inText(data)),
+    markdown: markdownOf(data, HERE),
+    page: htmlOf(data, HERE),
+  })
+
+  test('stand with their rounds and the hosts that they could reach in text, Markdown and page', () => {
+    for (const text of Object.values(all(withAnother()))) expect(text.replaceAll('\\', '')).toMatch(row)
+  })
+
+  test('are not named where codex alone worked', () => {
+    for (const text of Object.values(all(night().report()))) expect(text).not.toMatch(/engines/i)
+  })
+})

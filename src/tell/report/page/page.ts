@@ -9,6 +9,7 @@ import { type CommandContext, commandsOf } from '../commands.ts'
 import { leftBeside } from '../contract.ts'
 import type { ReportData, ReportRound, ReportTrouble } from '../report-data.ts'
 import {
+  enginesInWords,
   forecastInWords,
   headlineOf,
   numberOfRow,
@@ -249,9 +250,11 @@ function lastWords({ lastWords }: ReportData): Html {
 function footer(data: ReportData): Html {
   const { directory, host, sandbox, network, model, effort, codex, codemachine } = data
   const providers = providersInWords(data.totals)
+  const engines = enginesInWords(data)
   const facts = [
     ...(model === null ? [] : [`model ${model}${effort === null ? '' : `, ${effort}`}`]),
     ...(providers === null ? [] : [providers]),
+    ...(engines === null ? [] : [`engines: ${engines}`]),
     `${sandbox}, network ${network ? 'on' : 'off'}`,
     ...(codex === null ? [] : [`codex ${codex}`]),
     `codemachine ${codemachine}`,
