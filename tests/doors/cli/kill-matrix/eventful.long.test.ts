@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { agentCommand } from '../../../engines/acp/acp-agent.ts'
 import { describePoint } from '../../../support/kill-points.ts'
 import { promise } from '../../../support/promise.ts'
 import { sliceOf } from '../../../support/random.ts'
 import { IMPATIENT } from '../../../support/real-scene.ts'
-import { eventsOf } from '../../../support/scene.ts'
+import { eventsOf, writePersonSettings } from '../../../support/scene.ts'
 import { eventfulChains } from './points.ts'
 import { type SurviveOptions, survive, undisturbedTree } from './survive.ts'
 import {
@@ -12,6 +13,7 @@ import {
   brokenOnce,
   busyOnce,
   forceful,
+  full,
   idle,
   lingering,
   meddling,
@@ -51,6 +53,16 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   interrupted: () => ({ turnout: asked({ type: 'interrupt' }) }),
   skipped: () => ({ turnout: asked({ type: 'skip' }) }),
   replanned: () => ({ turnout: asked({ type: 'replan', text: 'Make the parts one by one.' }) }),
+  changed: () => ({
+    turnout: full,
+    args: ['--no-keep-awake', '--fallback', 'mine'],
+    scene: { provider: IMPATIENT },
+    prepare: ({ place, model }) =>
+      writePersonSettings(
+        place,
+        `[engines.mine]\ncommand = ${JSON.stringify(agentCommand(model.url))}\nnetwork = ["127.0.0.1"]\n`,
+      ),
+  }),
   windingDown: () => ({ args: ['--no-keep-awake', '--max-tokens', '1'], resumeArgs: ['--max-tokens', '50M'] }),
   keptAwake: () => ({ args: [] }),
   asking: () => ({ turnout: asking }),
@@ -71,5 +83,9 @@ describe.concurrent('a session in which much happens comes to the same end when 
     const { events } = await survive(points, tree, options)
     const proof = options.args === PROVED ? { proof: 'proved' } : {}
     expect(eventsOf(events, 'session-ended').at(-1)?.outcome).toMatchObject(proof)
+    if (name !== 'changed') return
+    expect(eventsOf(events, 'engine-changed')).toMatchObject([{ from: 'codex', to: 'mine', round: 2 }])
+    const engines = eventsOf(events, 'round-started').map(({ engine }) => engine)
+    expect(engines.slice(engines.indexOf('mine')).every(each => each === 'mine')).toBe(true)
   })
 })

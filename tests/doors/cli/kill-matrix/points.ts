@@ -110,6 +110,7 @@ export const eventfulChains = {
   interrupted: [after('interrupt-asked')],
   skipped: [after('skip-asked')],
   replanned: [after('replan-asked'), before('replanned'), after('replanned', 1, 'both')],
+  changed: [before('engine-changed'), torn('engine-changed'), after('engine-changed')],
   windingDown: [after('winding-down', 1, 'both')],
   keptAwake: [after('keep-awake')],
   asking: [torn('question-asked', 1, 'both'), after('question-asked')],
@@ -160,7 +161,7 @@ export const codexChains: readonly Chain[] = [
 ]
 
 /**
- * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a second engine to take over, a
+ * Events that a session of this kind cannot be made to have: the machine would have to sleep, a person to change settings, the provider to reroute, a
  * team to build or to decide something, or the template to take steps. A contract is written and proved, but never dropped or
  * left (tests/session/contract.test.ts).
  */
@@ -169,7 +170,6 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'session-moved',
   'settings-taken',
   'model-rerouted',
-  'engine-changed',
   'decision-asked',
   'decision-made',
   'step-started',

@@ -13,6 +13,8 @@ export interface SurviveOptions {
   /** What the model does otherwise than in `openWork`. */
   turnout?: Turnout
   scene?: RealSceneOptions
+  /** Done before the session begins. */
+  prepare?(scene: RealScene): Promise<void>
   env?: Readonly<Record<string, string>>
   /** Before the goal, when the session is started. */
   args?: readonly string[]
@@ -47,6 +49,7 @@ export async function survive(
 ): Promise<Survived> {
   await using scene = await openWork(options.turnout, options.scene)
   Object.assign(scene.place.env, options.env)
+  await options.prepare?.(scene)
   const survived = await goOnToDone(scene, line => startWithKills(scene.place, line, points).ended, tree, options)
   // Every point was struck, and where codex was to die, one was there to die.
   expect(killsIn(scene.place).map(codexes => codexes > 0)).toEqual(points.map(({ victim }) => victim !== 'codemachine'))

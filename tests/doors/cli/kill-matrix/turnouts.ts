@@ -6,12 +6,22 @@ import type { Command } from '../../../../src/session/records/control.ts'
 import { sendCommand } from '../../../../src/session/records/control.ts'
 import { folder } from '../../../support/rounds.ts'
 import type { Scene } from '../../../support/scene.ts'
+import { usageLimitReached } from '../../../support/scripted-model.ts'
 import { untilInFolder } from '../../../support/until-in-folder.ts'
-import { nextPart, type Turnout } from './work.ts'
+import { nextPart, type Turnout, writeByShell } from './work.ts'
 
 /** The provider is busy when it is asked first. */
 export function busyOnce(): Turnout {
   return once(() => ({ kind: 'status', status: 429, body: { error: { message: 'slow down' } } }))
+}
+
+/** The usage window of codex is full once there is a part; another agent, which is told nothing as developer, does the rest. */
+export const full: Turnout = ({ place }, { step, developerTexts }) => {
+  const { first, command } = nextPart(place.directory)
+  if (developerTexts.length > 0)
+    return first || step > 0 ? null : usageLimitReached(Math.ceil(Date.now() / 1000) + 7_200)
+  if (step > 1) return reply(message('That was one step.'))
+  return step === 0 ? reply(writeByShell('parts/2.md', 'Draft of part 2.\n')) : reply(shell(command))
 }
 
 /** The connection breaks off in the first answer. */
