@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { glob, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -7,6 +7,8 @@ import { execa } from 'execa'
 import { systemClock } from '../src/base/clock.ts'
 import { packageRoot } from '../src/base/package.ts'
 import type { Engine, RoundRun, ThreadSpec } from '../src/core/engine.ts'
+import { message, reply, shell, turnsScript } from '../src/demo/model/reply.ts'
+import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
 import { AcpEngine } from '../src/engines/acp/acp-engine.ts'
 import { findCodex } from '../src/engines/codex/find-codex.ts'
 import { startTimeOf } from '../src/platform/processes.ts'
@@ -65,6 +67,8 @@ const ENGINES: Readonly<Record<string, Real>> = {
 }
 
 const ROUND_MS = 180_000
+/** Long enough for the agent to begin its round before codex has room again. */
+const WINDOW_SECONDS = 25
 // Without a substitution, which Gemini CLI runs none of.
 const inMemory = (file: string, what: string) => `find .codemachine/projects -name ${file} -exec ${what} {} ';'`
 const flag = inMemory('MAIN.md', "sed -i 's/^finite_incantatem: false/finite_incantatem: true/'")
@@ -114,7 +118,15 @@ async function play(name: string, real: Real): Promise<string[]> {
   ) as { version: string }
   const at = { name, real, prefix }
   const rows = [`${name} (${version})`]
-  for (const [what, row] of Object.entries({ goal, tool, turns, interrupted, refused, closed })) {
+  for (const [what, row] of Object.entries({
+    goal,
+    tool,
+    turns,
+    interrupted,
+    refused,
+    closed,
+    ...(name === 'claude' && { night }),
+  })) {
     if (process.env.ONLY !== undefined && process.env.ONLY !== what) continue
     const said = await row(at).catch((error: unknown) => `FAILED: ${error instanceof Error ? error.message : error}`)
     rows.push(`  ${what}: ${said}`)
@@ -139,7 +151,46 @@ async function goal(at: At): Promise<string> {
     { run: flag },
     { say: 'It is done.' },
   ])
-  const args = ['--json', '--engine', at.name, '--rounds', '3', '--verify', 'grep -q 42 answer', 'Write the answer']
+  const { events, ended, words } = await session(place, ['--engine', at.name, '--rounds', '3'])
+  const began = events.find(event => event.type === 'round-started')
+  return [
+    words,
+    `${ended?.tokens?.total ?? ended?.tokens ?? 'unknown'} tokens`,
+    `reaches ${began?.reaches?.join(' ') ?? 'nothing'}`,
+    `outside was ${existsSync(join(place.home, 'outside')) ? 'WRITTEN' : 'not written'}`,
+    `${await left(place.mark)} processes left`,
+  ].join('; ')
+}
+
+/** Codex fills its usage window in its second round, the agent goes on, and codex ends the goal once the window is reset. */
+async function night(at: At): Promise<string> {
+  const acts: Act[] = [{ run: `node -e 'setTimeout(() => {}, ${WINDOW_SECONDS}e3)'; echo 42 > answer` }, { say: 'The answer is there.' }]
+  await using place = await placeFor(at, 'night', acts)
+  const claims = [shell(`echo '${TASKS}' > .git/tasks; ${inMemory('tasks.json', 'cp .git/tasks')}; ${flag}`)]
+  const steps = [[shell('echo half > answer')], [message('That was half.')], null, claims, [message('It is done.')]]
+  let asked = 0
+  await using model = await startScriptedModel({
+    script: turnsScript(() => {
+      const step = steps[asked++]
+      if (step !== null) return reply(...(step ?? [message('Done.')]))
+      const error = { type: 'usage_limit_reached', message: 'limit', plan_type: 'pro' }
+      const resetsAt = Math.ceil(Date.now() / 1000) + WINDOW_SECONDS
+      return { kind: 'status', status: 429, body: { error: { ...error, resets_at: resetsAt } } }
+    }),
+  })
+  await writeFile(join(place.env.CODEX_HOME, 'config.toml'), model.codexConfig('scripted'))
+  await mkdir(join(place.home, '.config', 'codemachine'), { recursive: true })
+  await writeFile(join(place.home, '.config', 'codemachine', 'config.toml'), 'fallback_after = "5s"\n')
+  const { events, words } = await session(place, ['--fallback', at.name, '--rounds', '6'])
+  const began = events.flatMap(event => (event.type === 'round-started' ? [event.engine] : []))
+  const [found = ''] = await Array.fromAsync(glob('state/*/sessions/*/done.json', { cwd: place.records }))
+  const { engines } = found === '' ? { engines: null } : JSON.parse(await readFile(join(place.records, found), 'utf8'))
+  return `${words}; on ${began.join(', ')}; engines ${JSON.stringify(engines)}; ${await left(place.mark)} processes left`
+}
+
+/** Has the built program work on the goal, and tells how that ended. */
+async function session(place: Awaited<ReturnType<typeof placeFor>>, more: readonly string[]) {
+  const args = ['--json', ...more, '--verify', 'grep -q 42 answer', 'Write the answer']
   const ran = await execa('node', [join(packageRoot, 'dist', 'bin.js'), ...args], {
     cwd: place.work,
     reject: false,
@@ -150,14 +201,9 @@ async function goal(at: At): Promise<string> {
   const events = ran.stdout.split('\n').flatMap(line => (line.startsWith('{') ? [JSON.parse(line)] : []))
   const ended = events.findLast(event => event.type === 'session-ended')
   if (process.env.SHOW) console.error(ran.stdout, ran.stderr)
-  const began = events.find(event => event.type === 'round-started')
-  return [
-    `${ended?.outcome.kind ?? 'no end'}, exit code ${ran.exitCode}, ${ended?.rounds ?? 0} rounds`,
-    `${ended?.tokens?.total ?? ended?.tokens ?? 'unknown'} tokens`,
-    `reaches ${began?.reaches?.join(' ') ?? 'nothing'}`,
-    `outside was ${existsSync(join(place.home, 'outside')) ? 'WRITTEN' : 'not written'}`,
-    `${await left(place.mark)} processes left`,
-  ].join('; ')
+  const { kind = 'no end', verified = false } = ended?.outcome ?? {}
+  const words = `${kind}${verified ? ', verified' : ''}, exit code ${ran.exitCode}, ${ended?.rounds ?? 0} rounds`
+  return { events, ended, words }
 }
 
 /** A tool of codemachine over MCP. */
