@@ -71,7 +71,7 @@ test('a session that replays a recorded round shows it again, and ends as replay
   expect(commands.length).toBeGreaterThan(0)
   for (const command of commands) expect(live).toContain(command)
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', exitCode: 0 })
-  const said = 'replayed: nothing of it counts as done'
+  const said = 'replayed: a replay never counts as done'
   const place = scene.place
   expect((await codemachineHere(place, ['report', id])).stdout).toContain('replayed')
   expect((await codemachineHere(place, ['logs', id])).stdout).toContain(said)

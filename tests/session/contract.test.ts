@@ -424,12 +424,12 @@ describe('a wrong version that no check notices', () => {
     let tries = 0
     const control = (name: string) =>
       name === 'S1-1' && ++tries === 1
-        ? ({ result: 'broken', check: null, problem: 'A file of it does not parse.' } as const)
+        ? ({ result: 'broken', check: null, problem: 'One of its files does not parse.' } as const)
         : {}
     const inputs: string[] = []
     const { outcome, events } = await new Night({ controls: input => void inputs.push(input) }).play1({}, { control })
     expect(outcome).toMatchObject({ proof: 'proved' })
-    expect(inputs[1]).toContain('- Wrong.: A file of it does not parse.')
+    expect(inputs[1]).toContain('- Wrong.: One of its files does not parse.')
     expect(shown(events).slice(-7)).toEqual([
       'control S1',
       'control S1 broken',
@@ -544,7 +544,7 @@ describe('the person', () => {
       expect(ofType(events, 'contract-drafted').at(-1)?.uncovered).toEqual([])
     }
     const state = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
-    expect(wordsForContract(state.contract)?.includes('does not know what you changed')).toBe(choice === null)
+    expect(wordsForContract(state.contract)?.includes('does not contain your later changes')).toBe(choice === null)
   })
 
   test('asks for a new version of which nothing comes: the one that counts goes on', async () => {

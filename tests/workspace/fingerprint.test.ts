@@ -456,7 +456,7 @@ describe('what an agent may have planted', () => {
     for (const path of ['file', 'dir', 'linked', 'other/a', 'moved']) rmSync(join(work, path), { recursive: true })
     for (const path of ['file', 'dir/a', 'linked/a', 'other/a']) write(path, '1')
     expect(await prints.take()).toBe(before)
-    expect(warnings).toEqual(['file is a pipe: only size and time are looked at, and no savepoint has the content.'])
+    expect(warnings).toEqual(['file is a pipe: only size and time are compared, and savepoints do not contain it.'])
   })
 
   it('tells of a file and a folder that it may not read, and goes on', async () => {

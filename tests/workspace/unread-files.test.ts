@@ -31,7 +31,7 @@ const TERA = 1024 ** 4
 /** What reads such a file takes hours. */
 const SECONDS = 20_000
 const SAID =
-  'data.mdb is larger than max_file_size (2.0 GiB): only size and time are looked at, and no savepoint has the content.'
+  'data.mdb is larger than max_file_size (2.0 GiB): only size and time are compared, and savepoints do not contain it.'
 
 promise(
   'M21',
@@ -60,8 +60,8 @@ describe('a file larger than max_file_size, as sparse ones of database maps and 
     }
     await (await open()).take()
     expect(warnings).toHaveLength(21)
-    expect(warnings.filter(message => message.startsWith('There are more files'))).toEqual([
-      'There are more files of which that is true: only size and time are looked at, and no savepoint has the content.',
+    expect(warnings.filter(message => message.startsWith('This is true of more files'))).toEqual([
+      'This is true of more files: only size and time are compared, and savepoints do not contain it.',
     ])
   })
 
@@ -129,7 +129,7 @@ it('a pipe in the place of a file that was there is seen, and not waited at', as
   execFileSync('mkfifo', [join(place.work, 'a')])
   const after = await prints.take()
   expect((await prints.changed(before, after)).paths).toEqual(['a'])
-  expect(warnings).toEqual(['a is a pipe: only size and time are looked at, and no savepoint has the content.'])
+  expect(warnings).toEqual(['a is a pipe: only size and time are compared, and savepoints do not contain it.'])
   expect(await prints.take()).toBe(after)
 })
 
@@ -192,7 +192,7 @@ describe('a file that holds a secret', { timeout: SECONDS }, () => {
     expect(text).not.toContain(VALUE)
     expect(blobs().includes(VALUE)).toBe(false)
     expect(warnings).toEqual([
-      `${named} holds a secret: only size and time are looked at, and no savepoint has the content.`,
+      `${named} holds a secret: only size and time are compared, and savepoints do not contain it.`,
     ])
   })
 

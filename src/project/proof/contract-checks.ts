@@ -144,7 +144,7 @@ export async function tryControl(
     if ('problem' in again) return notStarted(again.problem)
     const came = await runIn(copy, { ...of, timeoutMs, signal }, means)
     const isCut = came.status === 'timed-out' && timeoutMs < of.check.seconds * 1000
-    return isCut ? notStarted('The session has no time left for it.') : came
+    return isCut ? notStarted('The session has no time left to run it.') : came
   }
   const own = checks.map((check, at) => ({ sentence: id, number: at + 1, check }))
   const tried = await tryChecks(own, bystanders, runOn)
@@ -185,8 +185,8 @@ async function allFail(
   return true
 }
 
-const NO_PROGRAM = 'A file of it does not parse.'
-const BREAKS_ALL = 'The checks of all other sentences fail on it, too.'
+const NO_PROGRAM = 'One of its files does not parse.'
+const BREAKS_ALL = 'It also breaks the checks of all other sentences.'
 
 /** Lays a wrong version on a copy once, to see what it changes, and whether its files parse where they did before. */
 async function layVersion(
@@ -270,7 +270,7 @@ async function runLine(
   )
 }
 
-const CHANGED = 'Its own files were changed while it ran, so that nothing it says counts.'
+const CHANGED = 'Its own files changed while it ran, so its result does not count.'
 
 function notStarted(problem: string): CheckCame {
   return { status: 'not-started', exitCode: null, durationMs: 0, output: '', problem, cannotRun: true }
@@ -295,7 +295,7 @@ export async function layCheck(
 
 async function lay(directory: string, path: string, text: string): Promise<string | null> {
   const obstacle = await makeFolderInside(directory, dirname(path))
-  if (obstacle !== null) return `${obstacle.path} is in the way of the files of the check.`
+  if (obstacle !== null) return `${obstacle.path} has the path of a file of the check.`
   await writeFileInside(directory, path, text, 0o755)
   return null
 }
@@ -337,7 +337,7 @@ async function layEdits(directory: string, { edits }: ControlVersion): Promise<L
     const known = texts.get(path) ?? (await textAt(directory, path))
     if ('problem' in known) return known
     const after = replaced(known.after, find, text)
-    if (after === null) return { problem: `What it replaces in ${path} does not stand there exactly once.` }
+    if (after === null) return { problem: `The text that it replaces in ${path} does not occur there exactly once.` }
     texts.set(path, { ...known, after })
   }
   // What is not part of the tree has no copy either.

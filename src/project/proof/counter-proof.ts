@@ -29,7 +29,7 @@ interface CounterProofMeans {
 
 /**
  * Runs a gate that passes for a claim without the work, in a checkout of its own outside of the work directory, with the
- * rights of the rounds there; null if it was broken off.
+ * rights of the rounds there; null if it was interrupted.
  */
 export async function counterProofOf(
   gate: Gate,
@@ -47,7 +47,7 @@ export async function counterProofOf(
     ...(tests.now === null && tests.most === null && tests.failed === undefined ? {} : { tests }),
     durationMs: Math.round(performance.now() - from),
   })
-  if (start === null) return proof(notTried('what the work began with is not kept', []))
+  if (start === null) return proof(notTried('the files from before the work were not saved', []))
   if (start === tree) return proof(notTried(NO_WORK, []))
   const changes = await fingerprints.mending(git => workChanges(git, { start, tree, gate }), signal)
   if ('problem' in changes) return proof(notTried(changes.problem, []))
@@ -75,7 +75,7 @@ interface RunOptions {
 }
 
 async function runOn(lay: () => Promise<CheckoutResult>, { gate, means, signal }: RunOptions): Promise<CounterRun> {
-  if (signal.aborted) return unknown('it was broken off')
+  if (signal.aborted) return unknown('it was interrupted')
   const laid = await lay()
   if ('problem' in laid) return unknown(laid.problem)
   const { commands, redact, unreadable } = means
@@ -96,7 +96,7 @@ async function runOn(lay: () => Promise<CheckoutResult>, { gate, means, signal }
     unreadable,
     isAgainOnFailure: false,
   })
-  if (status === 'broken-off' || status === 'not-started') return unknown(problem ?? 'it was broken off')
+  if (status === 'broken-off' || status === 'not-started') return unknown(problem ?? 'it was interrupted')
   return {
     status: hasPassed(status) ? 'passed' : 'failed',
     problem: null,

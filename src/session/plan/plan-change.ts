@@ -91,11 +91,10 @@ export class PlanChange {
    */
   async putBack(): Promise<string | null> {
     const kept = await this.#kept.read()
-    if (kept === null) return 'No plan is kept that could be put back.'
+    if (kept === null) return 'No earlier plan is stored that could be restored.'
     const { texts } = await this.#memory.read()
     const changed = changedSince(kept, texts)
-    if (changed !== null)
-      return `${changed} was changed after the plan was; put back by hand what you want to have back.`
+    if (changed !== null) return `${changed} was changed after the plan; restore by hand what you want.`
     if (!isHeld(this.#log.state)) return NOT_HELD
     await this.#memory.replaceTexts(kept.before)
     const change = planChange(texts, kept.before, this.#redact)
@@ -107,7 +106,7 @@ export class PlanChange {
 
 type PlanChangeOptions = Pick<RunnerOptions, 'log' | 'redactor' | 'memory' | 'planBefore'>
 
-const NOT_HELD = 'The plan is put back only while the session holds and no round runs.'
+const NOT_HELD = 'The plan can be restored only while the session is paused and no round runs.'
 
 /** Whether nothing runs that reads or writes the plan. */
 function isHeld({ pausedAt, running, replan }: SessionState): boolean {
@@ -124,7 +123,7 @@ function changedSince({ before, after }: { before: MemoryTexts; after: MemoryTex
   return isSamePlan(tasksIn(after), tasksIn(now)) ? null : 'tasks.json'
 }
 
-const GIVEN_UP = `The change of plan is given up: ${MOST_BROKEN_OFF} rounds in a row broke off in the middle of it. Ask for it again in other words, or in smaller steps.`
+const GIVEN_UP = `The plan was not changed: ${MOST_BROKEN_OFF} rounds in a row were interrupted. Ask for it again in other words, or in smaller steps.`
 
 /** Whether the agent had worked, and nothing says that time mends it. */
 function isBrokenOff(end: RoundClass, { replan, running }: SessionState): boolean {

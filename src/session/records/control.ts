@@ -32,9 +32,9 @@ export async function sendCommand(
     const reply = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
     if (reply !== null) return reply
     if (await removeIfThere(path))
-      return { code: 'not-taken', message: 'The run did not take the command in time; it may be ending.' }
+      return { code: 'not-taken', message: 'The run did not accept the command in time; perhaps it is ending.' }
     const late = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
-    return late ?? { code: 'no-answer', message: 'The run has taken it, but not said what became of it.' }
+    return late ?? { code: 'no-answer', message: 'The run accepted the command, but has not reported its result.' }
   } finally {
     await removeIfThere(path)
     await removeIfThere(replyPath)

@@ -136,7 +136,7 @@ async function list(directory: string, most = Number.POSITIVE_INFINITY): Promise
   const { waiting, strange } = await readNames(directory)
   const contents: QueueContents = {
     prompts: [],
-    problems: strange.map(name => `${join(directory, name)} is not named as a queued prompt is; remove it.`),
+    problems: strange.map(name => `${join(directory, name)} does not have the name of a queued prompt; remove it.`),
   }
   for (const id of waiting) {
     if (contents.prompts.length >= most) break
@@ -222,7 +222,7 @@ async function readPrompt(directory: string, id: string): Promise<QueuedPrompt |
   const result = v.safeParse(fileSchema, content)
   if (result.success) return { id, ...result.output }
   const problem = problemIn(result.issues[0])
-  return problem === null ? `${path} holds no JSON object.` : `${path}: ${problem}`
+  return problem === null ? `${path} contains no JSON object.` : `${path}: ${problem}`
 }
 
 /** What is wrong with a part of a prompt's file, a sentence; null if it is the whole of it. */
@@ -287,7 +287,7 @@ function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
   const problem = problemOfPrompt(content.prompt)
   if (problem !== null) throw new UserError('CM0107', problem)
   const result = v.safeParse(fileSchema, content)
-  if (!result.success) throw new UserError('CM0618', problemIn(result.issues[0]) ?? 'The prompt is no text.')
+  if (!result.success) throw new UserError('CM0618', problemIn(result.issues[0]) ?? 'The prompt is not a text.')
   return content
 }
 

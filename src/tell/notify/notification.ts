@@ -361,12 +361,12 @@ function inWordsAbout(
       }
     case 'engine':
       return {
-        title: `${plainLine(facts.to, NAME_CHARS)} goes on in the place of ${plainLine(facts.from, NAME_CHARS)}`,
+        title: `${plainLine(facts.to, NAME_CHARS)} continues instead of ${plainLine(facts.from, NAME_CHARS)}`,
         message: plainLine(facts.reason, REASON_CHARS),
       }
     case 'remote':
       return {
-        title: `${plainLine(facts.provider, NAME_CHARS)} is away, so the code goes to a remote model`,
+        title: `${plainLine(facts.provider, NAME_CHARS)} does not answer, so your code goes to a remote model`,
         message: `${plainLine(facts.reason, REASON_CHARS)} To stop that, type: codemachine stop --now. With when_away = "wait", codemachine waits for the server instead.`,
       }
     default:

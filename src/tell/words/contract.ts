@@ -32,9 +32,9 @@ export function describeContractTurn({
   const what =
     role === 'author'
       ? sentence === undefined
-        ? 'the contract is written: what you asked for, sentence by sentence, with checks'
-        : `one more check of ${line(sentence)} is written`
-      : `wrong versions for ${line(sentence ?? '')} are written, which its checks have to catch`
+        ? 'writing the contract: what you asked for, sentence by sentence, with checks'
+        : `writing one more check of ${line(sentence)}`
+      : `writing wrong versions for ${line(sentence ?? '')}, on which its checks must fail`
   return describe(`${what}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
 
@@ -47,10 +47,10 @@ export function describeContractTurnEnd({
   tokens,
 }: RecordedOf<'contract-turn-ended'>): Description | null {
   if (problem === null) return null
-  const who = role === 'author' ? 'the author of the contract' : 'who writes wrong versions'
+  const who = role === 'author' ? 'the author of the contract' : 'the author of the wrong versions'
   const why = outcome.class === 'worked' ? oneLine(problem, TEXT_CHARS) : wordsForCause(outcome)
   const facts = [formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])]
-  return describe(`${who} gave no answer that can be used: ${why}  (${facts.join(', ')})`, 'warning')
+  return describe(`${who} gave no usable answer: ${why}  (${facts.join(', ')})`, 'warning')
 }
 
 /** A version of the contract, sentence by sentence. */
@@ -76,14 +76,14 @@ export function describeFrozen(
   { version, by, heldOut, problem }: RecordedOf<'contract-frozen'>,
   { contract }: SessionState,
 ): Description {
-  if (by === 'controls') return describe('the new check counts: it catches the wrong version', 'good')
-  const how = by === 'person' ? 'accepted by you' : 'accepted, as nobody has answered'
+  if (by === 'controls') return describe('the new check is used: it fails on the wrong version', 'good')
+  const how = by === 'person' ? 'accepted by you' : 'accepted, because nobody answered'
   const hidden =
     heldOut.length === 0
       ? problem === null
         ? ''
-        : `; no check is held out: ${oneLine(problem, TEXT_CHARS)}`
-      : `; the rounds do not see the checks of ${heldOut.map(line).join(', ')}`
+        : `; no check is hidden from the agents: ${oneLine(problem, TEXT_CHARS)}`
+      : `; agents do not see the checks of ${heldOut.map(line).join(', ')}`
   const flaws = contract?.frozen == null ? [] : flawsOf(contract.frozen, contract.frozen.before)
   const lines = flaws.map(
     ({ sentence, problem }) => `  ${line(sentence)}: ${oneLine(problem.split('\n')[0] ?? '', TEXT_CHARS)}`,
@@ -134,7 +134,7 @@ export function describeControl({
       return describe(`${which} changes nothing, so it does not count`, 'quiet')
     case 'broken':
       return describe(
-        `${which} breaks more than that, and does not count: ${oneLine(problem ?? '', TEXT_CHARS)}`,
+        `${which} breaks other sentences, too, so it does not count: ${oneLine(problem ?? '', TEXT_CHARS)}`,
         'quiet',
       )
     case 'not-tried':
@@ -152,7 +152,7 @@ export function wordsForKind(kind: SentenceNow['kind']): string {
 const STATES: Readonly<Record<SentenceState, string>> = {
   proved: 'proved',
   weak: 'weak: its checks pass on a wrong version',
-  holds: 'holds, without any wrong version tried',
+  holds: 'its checks pass; no wrong version was tried',
   fails: 'does not hold',
   open: 'not checked yet',
   unusable: 'its checks cannot be used',
@@ -175,7 +175,7 @@ export function wordsForContract(contract: ContractState | null): string | null 
   return `${wordsForHolding(count)}${contract.behind === null ? '' : `; ${BEHIND}`}`
 }
 
-const BEHIND = 'the contract does not know what you changed since (codemachine contract edit)'
+const BEHIND = 'the contract does not contain your later changes (codemachine contract edit)'
 
 /** `5 of 7 sentences hold`; once any is proved how many are. */
 function wordsForHolding({ checkable, holding, proved }: ContractCount): string {

@@ -9,12 +9,12 @@ import { oneLine } from './safe-text.ts'
 
 /** What is said of a file that a person has edited for an answer which was not taken, a sentence. */
 export function keptEdit(file: string): string {
-  return `Your text is kept in ${oneLine(file, PATH_CHARS)}.`
+  return `Your text is saved in ${oneLine(file, PATH_CHARS)}.`
 }
 
 /** The same where the decision was made while they edited it. */
 export function decidedMeanwhile(file: string | null): string {
-  const already = 'It is decided already'
+  const already = 'It was already decided'
   return file === null ? already : `${already}. ${keptEdit(file)}`
 }
 

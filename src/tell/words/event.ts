@@ -213,9 +213,9 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'contract-turn-started': describeContractTurn,
   'contract-turn-ended': describeContractTurnEnd,
   'contract-drafted': describeDraft,
-  'contract-dropped': ({ why }) => describe(`the new check does not count: ${text(why)}`, 'warning'),
+  'contract-dropped': ({ why }) => describe(`the new check is not used: ${text(why)}`, 'warning'),
   'contract-frozen': describeFrozen,
-  'contract-left': ({ why }) => describe(`the session goes on without a contract: ${text(why)}`, 'warning'),
+  'contract-left': ({ why }) => describe(`the session continues without a contract: ${text(why)}`, 'warning'),
   'check-started': null,
   'check-ended': describeCheck,
   // Each is told as it is tried.
@@ -294,14 +294,14 @@ function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Descripti
 }
 
 function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
-  const kept = problem.setAside === null ? '' : ` Its content is kept as ${name(problem.setAside)}.`
+  const kept = problem.setAside === null ? '' : ` Its content is saved as ${name(problem.setAside)}.`
   const restored = problem.restored ? ' The last good version is restored.' : ''
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 
 function describeGoal({ file, how, setAside, restored }: RecordedOf<'goal-restored'>): Description {
   const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : name(file)
-  const kept = setAside === null ? '' : ` The changed text is kept as ${name(setAside)}.`
+  const kept = setAside === null ? '' : ` The changed text is saved as ${name(setAside)}.`
   const back = restored ? `${what} was ${how} and is restored` : `warning: ${what} was ${how} and could not be restored`
   return describe(`${back}: it holds your own words.${kept}`, 'warning')
 }

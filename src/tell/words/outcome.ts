@@ -70,14 +70,14 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'replayed':
       return {
         short: 'replayed',
-        text: 'replayed: nothing of it counts as done',
+        text: 'replayed: a replay never counts as done',
         hint: null,
         tone: 'warning',
       }
     case 'planned':
       return {
         short: 'planned',
-        text: `planned: the ${outcome.what ?? 'plan'} is accepted, and nothing of it is carried out yet`,
+        text: `planned: the ${outcome.what ?? 'plan'} is accepted, but not carried out yet`,
         hint: null,
         tone: 'good',
       }
@@ -130,7 +130,7 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'log-in':
       return `Log in with codemachine login; ${THEN_RESUME}`
     case 'mend-provider':
-      return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex goes on without it.`
+      return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex continues without it.`
     case 'mend-cause':
       return `${failedSince(hint)}; codemachine resume continues after the cause is fixed.`
     case 'resume':
@@ -166,7 +166,7 @@ const SEE_ACCESS = 'Check if the account, its rights, and a proxy or VPN let cod
 
 /** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
 const MENDS = {
-  'check-codex': 'It crashed three times in a row before it did anything. codemachine doctor checks codex',
+  'check-codex': 'Codex crashed three times in a row before it did anything. codemachine doctor checks codex',
   'add-credit': 'Add credit, or use another account',
   'mend-access': `The server refused access three times in a row (HTTP 403). ${SEE_ACCESS}`,
   'mend-codex-configuration': 'Fix the codex configuration (codemachine doctor checks it)',

@@ -312,8 +312,8 @@ function wordsForChecked(check: NonNullable<SessionReport['checking']>): string 
       return `running a check of ${oneLine(check.sentence, NAME_CHARS)}`
     case 'contract':
       return check.role === 'author'
-        ? 'the contract is written'
-        : `wrong versions for ${oneLine(check.sentence ?? '', NAME_CHARS)} are written`
+        ? 'writing the contract'
+        : `writing wrong versions for ${oneLine(check.sentence ?? '', NAME_CHARS)}`
     default:
       return unreachable(check)
   }

@@ -108,7 +108,7 @@ export function relativeInside(directory: string, path: string): string {
 function notAFolder(path: string): UserError {
   return new UserError(
     'CM0210',
-    `${path} is not a real folder (a link, perhaps), so nothing is written there; put a folder in its place.`,
+    `${path} is not a real folder (perhaps a link), so nothing is written there; replace it by a folder.`,
   )
 }
 

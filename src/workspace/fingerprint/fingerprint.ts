@@ -481,8 +481,7 @@ export class Fingerprints {
       ignored,
       globs: this.#protected,
       isNever: path => this.#isNever(path),
-      onTooMany: () =>
-        this.#warn('Not all files that git ignores could be looked at where gates protect: there are too many.'),
+      onTooMany: () => this.#warn('Not all ignored files that gates protect could be checked: there are too many.'),
     })
   }
 
@@ -515,7 +514,7 @@ interface Seen {
 }
 
 function twiceFailed({ setting }: PrivateGit, cause: GitError): UserError {
-  return new UserError('CM0504', `git failed twice as it looked at ${setting.directory}: ${cause.reason}.`, {
+  return new UserError('CM0504', `git failed twice while reading ${setting.directory}: ${cause.reason}.`, {
     hint: 'Try again with codemachine resume; codemachine doctor checks git and the disk.',
     exitCode: 4,
     cause,

@@ -120,7 +120,7 @@ async function keepIgnoreRules(
   const atStart = place === null ? rules : ''
   await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
   if (place === null) return remarks
-  const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
+  const remark = `${place} ignores everything in the work directory, so codemachine uses no ignore rules: it checks and saves all files except well-known dependencies, caches and build output. Remove that rule, or make it narrower.`
   return [...remarks, remark]
 }
 
@@ -164,7 +164,7 @@ async function rulesNow(
       texts.push(rulesOf(read.bytes.toString('latin1'), path.slice(0, -IGNORE_FILE.length - 1)))
     } else if (read.kind === 'too-large') {
       remarks.push(
-        `The rules of ${name} are not kept, as it is too large (${MOST_BYTES / 1024 / 1024} MiB of rules are, in all): what they ignore is looked at, too. Make it shorter.`,
+        `The ignore rules of ${name} are not used, because the file is too large (at most ${MOST_BYTES / 1024 / 1024} MiB of rules in total). Make it shorter.`,
       )
     }
   }

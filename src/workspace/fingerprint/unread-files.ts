@@ -132,8 +132,8 @@ export class UnreadFiles {
     if (this.#told.has(path) || this.#told.size > MOST_TOLD) return
     this.#told.add(path)
     const isLast = this.#told.size > MOST_TOLD
-    const name = isLast ? 'There are more files of which that is true' : `${fromLatin1(path)} ${why}`
-    this.#warn(`${name}: only size and time are looked at, and no savepoint has the content.`)
+    const name = isLast ? 'This is true of more files' : `${fromLatin1(path)} ${why}`
+    this.#warn(`${name}: only size and time are compared, and savepoints do not contain it.`)
   }
 }
 

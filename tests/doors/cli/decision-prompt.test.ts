@@ -140,7 +140,7 @@ test('what a person has edited that is decided meanwhile is not taken, and is sa
   await readFile(open)
   person.happens(created(), edits, { ...sampleEvents['decision-made'], choice: 'edit' })
   await writeFile(saved, 'PostgreSQL')
-  const said = 'It is decided already. Your text is kept in docs/database.md.\n'
+  const said = 'It was already decided. Your text is saved in docs/database.md.\n'
   await vi.waitFor(() => expect(person.shown()).toContain(said), { timeout: 30_000 })
   expect(person.asked).toEqual([])
   expect(await readFile(join(person.directory, 'docs/database.md'), 'utf8')).toBe('PostgreSQL')

@@ -125,7 +125,7 @@ describe('each event is a line', () => {
 `,
     stuck: 'no progress in 3 rounds: the next round is asked for another way\n',
     'memory-broken':
-      'tasks.json could not be used: line 3 is not JSON. Its content is kept as tasks.json.broken-1. The last good version is restored.\n',
+      'tasks.json could not be used: line 3 is not JSON. Its content is saved as tasks.json.broken-1. The last good version is restored.\n',
     'goal-restored': 'the goal in MAIN.md was changed and is restored: it holds your own words.\n',
     'repository-restored':
       "restored the repository's own settings after the round: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
@@ -213,17 +213,16 @@ describe('each event is a line', () => {
 `,
     'done-nominated': 'The agent says it is done (MAIN.md and tasks.json)\n',
     'done-refused': 'Not accepted: tasks.json still has 1 task. Work continues.\n',
-    'contract-turn-started':
-      'the contract is written: what you asked for, sentence by sentence, with checks  (gpt-6)\n',
+    'contract-turn-started': 'writing the contract: what you asked for, sentence by sentence, with checks  (gpt-6)\n',
     'contract-turn-ended':
-      'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
+      'the author of the contract gave no usable answer: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'contract-drafted': `contract, version 1: 1 sentence, 1 check
             S1 (must) build X
 `,
     'contract-dropped':
-      'the new check does not count: It fails on what was claimed, or does not catch the wrong version either.\n',
-    'contract-frozen': 'contract, version 1, is accepted by you; the rounds do not see the checks of S1\n',
-    'contract-left': 'the session goes on without a contract: A person wanted none.\n',
+      'the new check is not used: It fails on the finished work, or also passes on the wrong version.\n',
+    'contract-frozen': 'contract, version 1, is accepted by you; agents do not see the checks of S1\n',
+    'contract-left': 'the session continues without a contract: A person wanted none.\n',
     'check-started': '',
     'check-ended': 'S1, check 1: failed (exit code 1), 300 ms\n',
     'controls-written': '',
@@ -296,7 +295,7 @@ describe('each event is a line', () => {
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',
     'a replay': 'round 1  goal-worker, replay 0.1.0, model gpt-6\n',
     'replayed at the end':
-      'session 20261120_1 ended: replayed: nothing of it counts as done  (3 rounds, 2h05m, 1.2M tokens)\n',
+      'session 20261120_1 ended: replayed: a replay never counts as done  (3 rounds, 2h05m, 1.2M tokens)\n',
     'command of an agent': 'frontend-dev  $ npm test  → exit 0 in 4.2 s\n',
     'words of an agent': '',
     'usage of an agent': '',
@@ -339,7 +338,7 @@ describe('each event is a line', () => {
     'review on another engine':
       'review 1 starts: you asked for a review before done, and protected files have changed  (claude)\n',
     'contract of another engine':
-      'the contract is written: what you asked for, sentence by sentence, with checks  (claude)\n',
+      'writing the contract: what you asked for, sentence by sentence, with checks  (claude)\n',
     'with tests that were found': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing proves this goal. --verify auto runs "npm test"; --prove checks each sentence.\n`,
     'review on a provider':
       'review 1 starts: you asked for a review before done, and protected files have changed  (qwen3-coder:30b high)\n',
@@ -403,9 +402,9 @@ describe('each event is a line', () => {
     'contract is wanted from now on':
       'session 20261120_1 goes on  build X  (at most 30 rounds, no gates, proved by a contract)\n',
     'one more check': 'one more check of S1\n',
-    'one more check is written': 'one more check of S1 is written  (gpt-6)\n',
+    'one more check is written': 'writing one more check of S1  (gpt-6)\n',
     'no more check':
-      'the author of the contract gave no answer that can be used: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
+      'the author of the contract gave no usable answer: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified': 'Accepted (files at 0123456789ab): not verified: no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }

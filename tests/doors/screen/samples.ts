@@ -237,7 +237,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'contract-dropped': {
     type: 'contract-dropped',
     version: 2,
-    why: 'It fails on what was claimed, or does not catch the wrong version either.',
+    why: 'It fails on the finished work, or also passes on the wrong version.',
   },
   'contract-frozen': { type: 'contract-frozen', version: 1, by: 'person', heldOut: ['S1'], problem: null },
   'contract-left': { type: 'contract-left', by: 'person', why: 'A person wanted none.' },

@@ -349,7 +349,7 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  round ended: network, 0 s, 4 of 5 steps shown
     hh:mm:ss  failed, as recorded: No quota.
     hh:mm:ss  Step 5/5: push: not recorded: the recorded run ended when commit failed
-    hh:mm:ss  session SESSION ended: replayed: nothing of it counts as done  (2 rounds, 0 s, 0 tokens)
+    hh:mm:ss  session SESSION ended: replayed: a replay never counts as done  (2 rounds, 0 s, 0 tokens)
     "
   `)
   await record(place, '1-x.json', said('Mended.'))
@@ -365,7 +365,7 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-x.md, 7 bytes
     hh:mm:ss  round ended: worked, 0 s, 1 of 1 step shown
-    hh:mm:ss  session SESSION ended: replayed: nothing of it counts as done  (1 round, 0 s, 0 tokens)
+    hh:mm:ss  session SESSION ended: replayed: a replay never counts as done  (1 round, 0 s, 0 tokens)
     "
   `)
 })

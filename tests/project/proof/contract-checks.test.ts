@@ -157,12 +157,12 @@ describe('a wrong version', () => {
   })
 
   test.each([
-    ['a file of it does not parse', [edit('return', 'return (')], [], 'A file of it does not parse.'],
+    ['a file of it does not parse', [edit('return', 'return (')], [], 'One of its files does not parse.'],
     [
-      'the checks of all other sentences fail on it, too',
+      'it also breaks the checks of all other sentences',
       [edit('export function', 'throw 1\nexport function')],
       [SIZE],
-      'The checks of all other sentences fail on it, too.',
+      'It also breaks the checks of all other sentences.',
     ],
   ])('does not count where %s', async (_, edits, bystanders, problem) => {
     expect(await tried(edits, bystanders)).toMatchObject({ result: 'broken', check: null, problem })
@@ -177,7 +177,11 @@ describe('a wrong version', () => {
 
   test.each([
     ['only adds a file', [edit(null, 'x', 'other.mjs')], 'It changes no file that is part of the work.'],
-    ['replaces what is not there', [edit('nothing', 'x')], /^What it replaces in small\.mjs does not stand there/],
+    [
+      'replaces what is not there',
+      [edit('nothing', 'x')],
+      /^The text that it replaces in small\.mjs does not occur there/,
+    ],
   ])('is not tried where it %s', async (_, edits, problem) => {
     expect(await tried(edits)).toMatchObject({ result: 'not-tried', problem: expect.stringMatching(problem) })
   })

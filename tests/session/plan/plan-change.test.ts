@@ -136,9 +136,7 @@ test.each(['silent', 'crashed'] as const)(
       { limits: { rounds: 9 }, memory: rounds => written(plans[Math.min(rounds, 2)] ?? '') },
     )
     expect(roundsOf(events).slice(1)).toEqual([2, 2, 2].map(round => [round, end, false]))
-    expect(ofType(events, 'warning')).toMatchObject([
-      { message: expect.stringMatching(/^The change of plan is given up/) },
-    ])
+    expect(ofType(events, 'warning')).toMatchObject([{ message: expect.stringMatching(/^The plan was not changed: /) }])
     expect(ofType(events, 'replanned')).toMatchObject([{ files: [{ diff: expect.stringContaining('+half') }] }])
     expect(events.map(({ type }) => type).indexOf('held')).toBeGreaterThan(
       events.map(({ type }) => type).indexOf('replanned'),
@@ -246,7 +244,7 @@ test('the change is journaled by its tasks and the lines of MAIN.md, and can be 
   expect(codes).toEqual(['not-paused', 'done', 'done', 'refused', 'done'])
   expect(replies.slice(2, 4)).toEqual([
     'The plan of s is as it was before its last change; codemachine unpause continues.',
-    'No plan is kept that could be put back.',
+    'No earlier plan is stored that could be restored.',
   ])
   expect(inputs.at(-1)).toContain('MAIN.md and tasks.json are right as they are now')
 })
@@ -275,5 +273,5 @@ test.each<[string, MemorySnapshot, string | null]>([
     },
   )
   if (file === null) expect(wanted).toEqual([named('Sing').texts.tasks])
-  else expect([wanted, replies[1]]).toEqual([[], expect.stringContaining(`${file} was changed after the plan was;`)])
+  else expect([wanted, replies[1]]).toEqual([[], expect.stringContaining(`${file} was changed after the plan;`)])
 })

@@ -127,7 +127,7 @@ test('with no run the command is taken back, so that no later run gets it', asyn
   const options = { clock: hurriedClock(), timeoutMs: 3000 }
   expect(await sendCommand(directory, steer('x'), options)).toEqual({
     code: 'not-taken',
-    message: 'The run did not take the command in time; it may be ending.',
+    message: 'The run did not accept the command in time; perhaps it is ending.',
   })
   expect(await readdir(directory)).toEqual([])
 })
@@ -146,7 +146,10 @@ test('a run that dies over a command is told as such', async () => {
   // Its time begins to pass when the command is taken.
   const patient = { ...clock, monotonic: () => (isTaken ? clock.monotonic() : 0) }
   const reply = await sendCommand(directory, steer('x'), { clock: patient, timeoutMs: 300 })
-  expect(reply).toEqual({ code: 'no-answer', message: 'The run has taken it, but not said what became of it.' })
+  expect(reply).toEqual({
+    code: 'no-answer',
+    message: 'The run accepted the command, but has not reported its result.',
+  })
   die()
   await run[Symbol.asyncDispose]()
 })

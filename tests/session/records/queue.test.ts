@@ -150,14 +150,14 @@ describe('files that a person has broken', () => {
     const { prompts, problems } = await queue.list()
     expect(prompts).toMatchObject([{ id: '000009', prompt: 'good' }])
     expect(problems.map(problem => problem.replace(`${directory}/`, ''))).toEqual([
-      'my prompt.json is not named as a queued prompt is; remove it.',
+      'my prompt.json does not have the name of a queued prompt; remove it.',
       expect.stringMatching(/^000001.json is not JSON: .+\.$/),
       '000002.json: prompt is wrong; use a text.',
       '000003.json: at is missing.',
       '000004.json: prompt is missing.',
       '000005.json is a directory; a file is expected.',
       '000006.json: prompt is wrong; use a text that is neither empty nor too long.',
-      '000007.json holds no JSON object.',
+      '000007.json contains no JSON object.',
       '000008.json: at is wrong; use a time such as "2026-11-20T23:00:00.000Z".',
     ])
     expect(await queue.peek()).toMatchObject({ id: '000009' })

@@ -119,7 +119,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     ...head,
     event: 'needs-person',
     about: 'remote',
-    title: 'codemachine in parser: local is away, so the code goes to a remote model',
+    title: 'codemachine in parser: local does not answer, so your code goes to a remote model',
     message: expect.stringContaining(`${reason} To stop that, type: codemachine stop --now.`),
     provider: 'local',
     reason,

@@ -18,7 +18,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'check-codex': [
     { do: 'check-codex' },
-    'It crashed three times in a row before it did anything. codemachine doctor checks codex; then codemachine resume continues.',
+    'Codex crashed three times in a row before it did anything. codemachine doctor checks codex; then codemachine resume continues.',
   ],
   'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume continues.'],
   'log-in': [{ do: 'log-in' }, 'Log in with codemachine login; then codemachine resume continues.'],
@@ -36,7 +36,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
-    'Fix that (codemachine doctor asks local), and codemachine resume continues; codemachine resume --provider codex goes on without it.',
+    'Fix that (codemachine doctor asks local), and codemachine resume continues; codemachine resume --provider codex continues without it.',
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
@@ -113,7 +113,7 @@ test('of a call that only a person can mend, what to mend is said, and not that 
     wordsForCallHint({ do: what }, { cause: null, waits: false }),
   )
   expect(told).toEqual([
-    'It crashed three times in a row before it did anything. codemachine doctor checks codex.',
+    'Codex crashed three times in a row before it did anything. codemachine doctor checks codex.',
     'Add credit, or use another account.',
     'Fix the codex configuration (codemachine doctor checks it).',
   ])
@@ -126,7 +126,7 @@ test('of a session that ends as planned it is said that nothing is carried out y
   const planned = { kind: 'planned' } as const
   expect(describeOutcome(planned)).toEqual({
     short: 'planned',
-    text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+    text: 'planned: the plan is accepted, but not carried out yet',
     hint: null,
     tone: 'good',
   })

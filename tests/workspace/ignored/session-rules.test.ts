@@ -202,7 +202,7 @@ describe('a rule that ignores everything when a session begins', () => {
     write('app.ts', '1')
     write('node_modules/a/index.js', '1')
     const { prints, remarks } = await begin()
-    expect(remarks).toEqual([expect.stringMatching(/^\.gitignore:2 \(\*\) ignores everything .*Take that rule out/)])
+    expect(remarks).toEqual([expect.stringMatching(/^\.gitignore:2 \(\*\) ignores everything .*Remove that rule/)])
     const before = await prints.take()
     write('app.ts', '2')
     write('node_modules/a/index.js', '2')
@@ -240,7 +240,9 @@ describe('a rule that ignores everything when a session begins', () => {
   it('is said of an ignore file that is too large to be kept', async () => {
     write('.gitignore', `*.before\n${'# padding\n'.repeat(500_000)}`)
     const { remarks } = await begin()
-    expect(remarks).toEqual([expect.stringMatching(/^The rules of \.gitignore are not kept, .* Make it shorter\.$/)])
+    expect(remarks).toEqual([
+      expect.stringMatching(/^The ignore rules of \.gitignore are not used, .* Make it shorter\.$/),
+    ])
   })
 })
 

@@ -269,17 +269,22 @@ export class ContractWork {
     const { required } = contract.terms
     return {
       id: CONTRACT_DECISION,
-      title: `Is this what you asked for? It is proved by ${countOf(draft)} before done is believed.`,
+      title: `Is this what you asked for? codemachine checks it by ${countOf(draft)} before it accepts done.`,
       body: contractBody(contract),
       choices: [
-        { id: CONTRACT_CHOICES.accept, label: 'Yes', hint: 'it is fixed from then on' },
-        { id: CONTRACT_CHOICES.change, label: 'Change it', hint: 'say how; you see it again', text: 'must' },
+        { id: CONTRACT_CHOICES.accept, label: 'Yes', hint: 'from then on only you can change it' },
+        {
+          id: CONTRACT_CHOICES.change,
+          label: 'Change it',
+          hint: 'say what to change; you see the new version',
+          text: 'must',
+        },
         ...(canEdit
           ? [{ id: CONTRACT_CHOICES.edit, label: 'Edit it yourself', hint: 'in your editor', opensFile: true as const }]
           : []),
         ...(required
           ? []
-          : [{ id: CONTRACT_CHOICES.without, label: 'Continue without it', hint: 'gates alone prove it' }]),
+          : [{ id: CONTRACT_CHOICES.without, label: 'Continue without it', hint: 'only gates check the work' }]),
       ],
       default: CONTRACT_CHOICES.accept,
       ...(canEdit ? { file: this.#pathOf(EDITED) } : {}),
@@ -293,11 +298,11 @@ export class ContractWork {
       title: 'You changed what you asked for. Is the contract still right?',
       body: `The contract does not know of this:\n\n${fenced(clipEnd(this.#contract.behind?.text ?? '', MOST_BEHIND))}`,
       choices: [
-        { id: BEHIND_CHOICES.keep, label: 'Keep it', hint: 'its sentences are proved as they are' },
+        { id: BEHIND_CHOICES.keep, label: 'Keep it', hint: 'the contract stays as it is' },
         {
           id: BEHIND_CHOICES.renew,
           label: 'Write a new version',
-          hint: 'the author does; you see it before it counts',
+          hint: 'the author writes a new version, which you see first',
         },
       ],
       default: BEHIND_CHOICES.keep,
@@ -392,9 +397,9 @@ export class ContractWork {
 /** The most of what a person has changed that a decision shows, characters. */
 const MOST_BEHIND = 8_000
 
-const NO_ANSWER = { ok: false, problem: 'It came to no answer.' } as const
-const NOT_BETTER = 'It fails on what was claimed, or does not catch the wrong version either.'
-const NOT_HIDDEN = 'Nothing keeps the agents from reading them in this sandbox: that takes workspace-write.'
+const NO_ANSWER = { ok: false, problem: 'It gave no answer.' } as const
+const NOT_BETTER = 'It fails on the finished work, or also passes on the wrong version.'
+const NOT_HIDDEN = 'Agents could read them in this sandbox; only workspace-write prevents that.'
 
 function askedOf({ role }: ContractTurn): AskedAnswer {
   if (role === 'author') return CONTRACT

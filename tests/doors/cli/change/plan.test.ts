@@ -192,7 +192,7 @@ test('an edit of a version that is another one by the time that it is saved is n
   expect(await types(['reject', 'another', 'way'], { json: true })).toContain('"code":"done"')
   await askedFor(2)
   await writeFile(saved, 'now')
-  expect(await editing).toBe(`Version 2 of the plan of ${id} waits, and not version 1. Your text is kept in ${FILE}.`)
+  expect(await editing).toBe(`Version 2 of the plan of ${id} waits, and not version 1. Your text is saved in ${FILE}.`)
   expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
   await writeFile(join(place.root, 'editor'), '#!/bin/sh\n', { mode: 0o700 })
   expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows the result.\n`)

@@ -167,7 +167,7 @@ test('what a person has edited that is decided meanwhile is not taken, and is sa
   await typing.over
   for (const { asked, model } of [editing, typing]) {
     expect(asked).toEqual([])
-    expect(model.currentNotice?.text).toBe('It is decided already. Your text is kept in docs/database.md.')
+    expect(model.currentNotice?.text).toBe('It was already decided. Your text is saved in docs/database.md.')
   }
 })
 
