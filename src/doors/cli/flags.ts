@@ -115,9 +115,9 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     .option('--review', 'done only if a reviewer agrees')
     .option('--no-review', 'no review, whatever the settings say')
     .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
-    .option('--no-prove', 'no such checks, whatever the settings say')
+    .option('--no-prove', 'no --prove, whatever the settings say')
     .option('--require-proof', 'done only if each sentence is proved; else it needs you')
-    .option('--no-require-proof', 'done without that, too, whatever the settings say')
+    .option('--no-require-proof', 'done also without every sentence proved, whatever the settings say')
     .addOption(new Option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access').conflicts('sandbox'))
     .addOption(
       new Option('-c, --config <key=value>', "override codex's configuration; may be repeated").argParser(collect),

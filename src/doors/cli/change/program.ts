@@ -15,7 +15,7 @@ export function addChange(program: Command, does: Does): void {
   const command = program
     .command('change')
     .argument('[request...]', 'what is to be changed; - reads it from standard input')
-    .description('make one change: plan it, have you accept the plan, carry it out task by task, and prove it')
+    .description('make one change: plan it, ask you to accept the plan, carry it out task by task, and prove it')
     .addHelpText('after', WHILE_IT_RUNS)
     .on('option:executor', () => said.add('--executor'))
     .on('option:no-local', () => said.add('--no-local'))
@@ -35,12 +35,15 @@ export function addChange(program: Command, does: Does): void {
 /** Adds the flags of a change that stand for settings, and `--plan-only`. */
 export function withChangeFlags(command: Command): Command {
   return command
-    .option('--auto', 'take the plan as it comes; the commands that it names count as no proof then')
+    .option('--auto', 'accept the plan automatically; its commands then do not count as proof')
     .option('--plan-only', 'end when a plan is accepted; codemachine resume carries it out')
     .option('--fix-attempts <5-10>', 'most attempts to fix one verification; fewer than 5 gives up early (5)')
-    .option('--executor <provider>', 'who carries out the tasks: ollama, lmstudio, or one of your config.toml')
+    .option(
+      '--executor <provider>',
+      'the provider that carries out the tasks: ollama, lmstudio, or one of your config.toml',
+    )
     .option('--executor-engine <name>', 'the engine that carries out the tasks, such as claude')
-    .option('--no-local', 'the tasks are carried out by what plans, whatever the settings say')
+    .option('--no-local', 'the planner carries out the tasks, whatever the settings say')
     .option('--planner-model <name>', 'the model that plans, cuts the plan into tasks and sums up (as the rounds)')
     .option('--planner-effort <level>', 'its reasoning effort: low, medium, high, … (high)')
     .option('--planner-engine <name>', 'the engine that plans, such as claude (as the rounds)')

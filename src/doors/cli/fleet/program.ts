@@ -20,20 +20,20 @@ Ctrl+C gives the worker's sessions back at once. codemachine fleet drain
 export function addFleet(program: Command, does: Does): void {
   withQueue(program.command('worker'))
     .description('take sessions from the queue of a fleet, and run each in a clone of its own')
-    .option('--slots <n>', 'how many at once', '2')
-    .option('--name <name>', 'how the fleet calls it (the name of this machine)')
-    .option('--tags <list>', 'what it has, such as gpu,linux: sessions that want that come here')
+    .option('--slots <n>', 'number of sessions at once', '2')
+    .option('--name <name>', 'the name of the worker (the name of this machine)')
+    .option('--tags <list>', 'its features, such as gpu,linux: it gets the sessions that need them')
     .addOption(
       new Option(
         '--repos <pattern>',
-        "which repositories, such as 'git@host:team/*' or '/srv/git/**'; may be repeated (all but those on a disk)",
+        "allowed repositories, such as 'git@host:team/*' or '/srv/git/**'; may be repeated (all but those on a disk)",
       ).argParser(eachTyped),
     )
     .option('--remote <url>', 'where savepoints and results are pushed (to the repository of each session)')
-    .option('--keep <n>', 'how many repositories stay here for the next session of theirs', '20')
-    .option('--once', 'end once nothing waits')
+    .option('--keep <n>', 'number of clones to keep for later sessions', '20')
+    .option('--once', 'end when the queue is empty')
     .addOption(codexBinOption())
-    .option('--json', 'what it says as JSON lines')
+    .option('--json', 'print JSON lines')
     .addHelpText('after', HOW_TO_END)
     .action(does(async () => (await import('./worker.ts')).worker))
   addSubmit(program, does)
@@ -49,23 +49,23 @@ function addSubmit(program: Command, does: Does): void {
   withQueue(program.command('submit'))
     .description('put a session, or those of a file, into the queue of a fleet')
     .argument('[goal...]', 'what is to be done; - reads it from standard input')
-    .option('--repo <url>', "the repository, as the workers' git is to clone it (the origin of this checkout)")
+    .option('--repo <url>', 'the repository that the workers clone (the origin of this checkout)')
     .option('--ref <name>', 'the branch, tag or commit that it begins with (main)')
     .option('--file <path>', 'a TOML file of many sessions, such as night.toml; - is standard input')
     .addOption(templateOption('one agent, round after round'))
     .addOption(verifyOption())
-    .option('--priority <n>', 'from -1000 to 1000: the higher, the sooner (0)')
-    .addOption(each(new Option('--tag <tag>', 'what its worker has to have, such as gpu; may be repeated')))
+    .option('--priority <n>', 'priority from -1000 to 1000; the highest starts first (0)')
+    .addOption(each(new Option('--tag <tag>', 'a feature that its worker needs, such as gpu; may be repeated')))
     .option('--after <session>', 'begin once that session is done')
     .option('--not-before <time>', 'begin at that time or later, such as 22:00')
-    .option('--deadline <time>', 'do not go on after that time, such as 07:00')
-    .option('--team <name>', 'who sees it: the members of that team (everybody)')
-    .option('--rounds <n>', 'how many rounds at the most')
-    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
-    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
-    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of its worker, such as 10')
-    .option('--max-usage <percent>', 'wait at this much of the usage limit, such as 90')
-    .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h')
+    .option('--deadline <time>', 'do not continue after that time, such as 07:00')
+    .option('--team <name>', 'only the members of that team see it (everybody)')
+    .option('--rounds <n>', 'most rounds')
+    .option('--max-time <duration>', 'most time, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'most tokens, such as 5M or 500k')
+    .option('--max-cost <amount>', 'most cost, by the prices of its worker, such as 10')
+    .option('--max-usage <percent>', 'wait at this percentage of the usage limit, such as 90')
+    .option('--max-wait <duration>', 'longest wait, or time of failures in a row, such as 12h')
     .option('-m, --model <name>', 'the model (that of the worker)')
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
     .addOption(
@@ -73,7 +73,7 @@ function addSubmit(program: Command, does: Does): void {
     )
     .option('--network', 'let commands in the sandbox reach the network, if the worker allows it')
     .option('--no-network', 'no network, whatever the worker allows')
-    .option('--review', 'done only if a fresh look at all changes agrees')
+    .option('--review', 'done only if a reviewer agrees')
     .option('-n, --dry-run', 'only show what would be submitted; no database is needed')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./submit.ts')).submit))
@@ -83,7 +83,7 @@ function addSubmit(program: Command, does: Does): void {
 function addFleetSetup(fleet: Command, does: Does): void {
   withQueue(fleet.command('setup'))
     .description('make the tables and roles in the database, or bring them to this version')
-    .option('--lease <duration>', 'after how long a worker that says nothing loses what it has, from 10s to 1h (60s)')
+    .option('--lease <duration>', 'time after which a silent worker loses its sessions, from 10s to 1h (60s)')
     .option('--per-repository <n>', 'how many sessions of one repository run at once (4)')
     .addOption(
       new Option(
@@ -94,7 +94,7 @@ function addFleetSetup(fleet: Command, does: Does): void {
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./setup.ts')).fleetSetup))
   withQueue(fleet.command('doctor'))
-    .description('look whether database, workers, clocks, queue and remotes are as a fleet needs them')
+    .description('check database, workers, clocks, queue and remotes')
     .option('--offline', 'do not ask the remotes')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./doctor.ts')).fleetDoctor))
@@ -106,14 +106,14 @@ const WHICH = 'the session, by its id or a part of it, as fleet list shows it'
 function addFleetLooking(fleet: Command, does: Does): void {
   const load = () => import('./look.ts')
   withQueue(fleet.command('status'))
-    .description('how much waits and runs, on which workers with which logins, and what will be done by the morning')
-    .option('--by <time>', 'the time of day up to which it is looked ahead', '07:00')
+    .description('waiting and running sessions, workers and their logins, and a forecast for the morning')
+    .option('--by <time>', 'the time of day for the forecast', '07:00')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetStatus))
   withQueue(fleet.command('list'))
     .description('the sessions, the newest first')
     .addOption(
-      new Option('--state <state>', 'only those that are so, such as waiting or dead; may be repeated').argParser(
+      new Option('--state <state>', 'only those in this state, such as waiting or dead; may be repeated').argParser(
         eachTyped,
       ),
     )
@@ -124,12 +124,12 @@ function addFleetLooking(fleet: Command, does: Does): void {
   withQueue(fleet.command('show'))
     .description('everything of one session')
     .argument('<session>', WHICH)
-    .option('--json', 'as JSON, with how it is as codemachine status has it')
+    .option('--json', 'as JSON, with the state as in codemachine status')
     .action(does(async () => (await load()).fleetShow))
   withQueue(fleet.command('logs'))
     .description('what happened in a session, wherever it runs')
     .argument('<session>', WHICH)
-    .option('-f, --follow', 'go on until it ends, from worker to worker')
+    .option('-f, --follow', 'follow it until it ends, from worker to worker')
     .option('--json', 'as JSON lines')
     .action(does(async () => (await load()).fleetLogs))
   withQueue(fleet.command('report'))
@@ -138,7 +138,7 @@ function addFleetLooking(fleet: Command, does: Does): void {
     .addOption(new Option('--html', 'as a page with charts, in one file').conflicts('json'))
     .addOption(new Option('--json', 'as JSON').conflicts('open'))
     .option('--open', 'open the page in the browser')
-    .option('--output <file>', 'where it is written to; - is stdout')
+    .option('--output <file>', 'output file; - is stdout')
     .action(does(async () => (await load()).fleetReport))
 }
 
@@ -146,12 +146,12 @@ function addFleetLooking(fleet: Command, does: Does): void {
 function addFleetTelling(fleet: Command, does: Does): void {
   const load = () => import('./tell.ts')
   withQueue(fleet.command('cancel'))
-    .description('have sessions end without a result: one that waits at once, one that runs in its round')
+    .description('end sessions without a result: a waiting one at once, a running one in its round')
     .argument('<session...>', WHICH)
     .option('--json', 'as JSON lines')
     .action(does(async () => (await load()).fleetCancel))
   withQueue(fleet.command('retry'))
-    .description('have sessions wait again that are dead, cancelled or ended without being done')
+    .description('queue sessions again that are dead, cancelled or ended without being done')
     .argument('<session...>', WHICH)
     .option('--json', 'as JSON lines')
     .action(does(async () => (await load()).fleetRetry))
@@ -165,12 +165,12 @@ function addFleetTelling(fleet: Command, does: Does): void {
     .description('make a decision that a session waits for')
     .argument('<session>', WHICH)
     .argument('<choice>', 'what you choose; fleet show and fleet logs say what is asked')
-    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .argument('[text...]', 'your comment; - reads it from standard input')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetAnswer))
   withQueue(fleet.command('drain'))
-    .description('have a worker take nothing more, give back what it has at the end of its rounds, and end')
-    .argument('<worker>', 'as fleet status shows it')
+    .description('end a worker after its running rounds; its sessions return to the queue')
+    .argument('<worker>', 'the worker, as fleet status shows it')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetDrain))
   withQueue(fleet.command('prune'))
@@ -180,8 +180,8 @@ function addFleetTelling(fleet: Command, does: Does): void {
       '--remote <url>',
       "where their savepoints were pushed, if the workers have a --remote (each session's repository)",
     )
-    .option('--branches', 'the branches of their results, too')
-    .option('--dry-run', 'only say what would go')
+    .option('--branches', 'also the branches with results')
+    .option('--dry-run', 'only show what would be removed')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetPrune))
 }

@@ -26,7 +26,7 @@ export function addFlow(flow: Command, does: Does): void {
     .description('make .codex-flow: a workflow, its prompts, and a sample recording; what is there stays')
     .option('--dir <path>', 'in which .codex-flow is made (the top of the git repository, or here)')
     .option('--templates-dir <path>', 'a folder with prompts of your own, in the place of those that come with it')
-    .option('--force', 'replace what is there')
+    .option('--force', 'replace existing files')
     .action(does(async () => (await load()).flowInit))
   addFlowRun(flow, does)
   withLook(flow.command('list'))

@@ -85,7 +85,7 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
   },
   {
     name: 'replan',
-    description: 'have the plan changed, from another terminal, and pause until unpause',
+    description: 'change the plan, from another terminal, and pause until unpause',
     text: 'what to change; - reads it from standard input',
     flags: [() => new Option('--go', 'continue with the changed plan, without a pause')],
     ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
