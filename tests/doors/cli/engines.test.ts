@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { roundsScript } from '../../../src/demo/model/reply.ts'
 import { agentCommand } from '../../engines/acp/acp-agent.ts'
 import { codemachine } from '../../support/codemachine.ts'
+import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
 import { IMPATIENT } from '../../support/real-scene.ts'
@@ -73,6 +74,9 @@ test('where the usage window of codex is full, another agent begins the round ag
     changes: [{ round: 2, from: 'codex', to: 'mine' }],
     reached: { mine: ['127.0.0.1'] },
   })
+  expect((await codemachineHere(place, ['status'])).stdout).toMatch(/^ +model +of mine$/m)
+  const report = (await codemachineHere(place, ['report'])).stdout.replaceAll(/\s+/g, ' ')
+  expect(report).toContain('codex 2 rounds, mine 2 rounds; mine could reach 127.0.0.1')
 })
 
 test('codemachine doctor tries the engines that the settings name, and no other', async () => {

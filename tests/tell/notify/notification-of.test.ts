@@ -149,6 +149,16 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
   })
 })
 
+test('a change of engine is told with both engines and the cause', () => {
+  const change = { type: 'engine-changed', round: 7, from: 'codex', to: 'claude', isUsual: false } as const
+  const event = recorded({ ...change, until: '2026-11-21T06:00:00.000Z', why: 'The usage window is full.' })
+  expect(notificationOf(event, state)).toMatchObject({
+    event: 'waiting',
+    title: 'codemachine in parser: claude goes on in the place of codex',
+    message: `The usage window is full. ${GOAL}`,
+  })
+})
+
 test('nothing else is told', () => {
   const told = Object.values<SessionEvent>(sampleEvents)
     .filter(event => notificationOf(recorded(event), state) !== null)
