@@ -204,7 +204,7 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
  * Empty texts: there is nothing to say. Pure.
  */
 export function cardInWords(session: SessionReport, now: number, hints: StateHints) {
-  const { tasks, limits, cost, forecast, last } = session
+  const { tasks, limits, cost, forecast, last, engine } = session
   return {
     state: stateInWords(session, now, hints),
     facts: [
@@ -213,6 +213,7 @@ export function cardInWords(session: SessionReport, now: number, hints: StateHin
       wordsForTimeUsed(session.elapsedMs, limits),
       wordsForTokensUsed(session.tokens, limits),
       ...(cost === null ? [] : [wordsForCost(cost, limits)]),
+      ...(engine === CODEX_LOGIN ? [] : [`on ${oneLine(engine, NAME_CHARS)}`]),
     ],
     wait: waitLines(session, now).join('').trim(),
     ahead: forecast === null ? '' : wordsForForecast({ ...forecast, until: Date.parse(forecast.until) }, now),

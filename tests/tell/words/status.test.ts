@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
+import { SHELL_HINTS } from '../../../src/tell/words/names.ts'
 import { type Activity, activityOf } from '../../../src/tell/words/outcome.ts'
 import type { SessionReport } from '../../../src/tell/words/status.ts'
-import { proofReport, statusLines } from '../../../src/tell/words/status.ts'
+import { cardInWords, proofReport, statusLines } from '../../../src/tell/words/status.ts'
 import { stateAfter } from '../../doors/screen/header/session.ts'
 import { hostileText } from '../../doors/screen/hostile-text.ts'
 import { local, moreSamples, sampleEvents, sampleOutcomes } from '../../doors/screen/samples.ts'
@@ -252,4 +253,10 @@ describe('the proof of a session', () => {
     )
     expect(proofReport(stateAfter([ended, gate]), false).checking).toBeNull()
   })
+})
+
+test('a card names the engine at work where it is not codex', () => {
+  const factsOn = (engine: string) => cardInWords({ ...full('x'), engine }, now, SHELL_HINTS).facts
+  expect(factsOn('claude').at(-1)).toBe('on claude')
+  expect(factsOn('codex').join()).not.toContain('on codex')
 })
