@@ -14,7 +14,7 @@ import { externalEngine, type NamedEngine, PRESETS } from './settings/engines.ts
 import type { World } from './world.ts'
 
 /** How long each may take to answer one request, ms. */
-const ANSWER_MS = 20_000
+const ANSWER_MS = 40_000
 
 /**
  * The agents of other makers that can run rounds: each begins a session in its box, in a new empty directory, and ends it. No
@@ -74,7 +74,9 @@ async function lookAtEngine(
           : `it may also write ${external.home.join(', ')}; it reaches ${engine.reaches.map(host => (host === '*' ? 'every host' : host)).join(', ')}`
       return ok('engine', `${named.name} works: ${said.agent}; ${box}`)
     }
-    return warning('engine', said.message ?? `${named.name} began no session.`, mendOf(named, external.env, said.class))
+    const why = said.message ?? 'it began no session.'
+    const sentence = why.startsWith(named.name) ? why : `${named.name}: ${why}`
+    return warning('engine', sentence, mendOf(named, external.env, said.class))
   } finally {
     await engine.close()
   }
