@@ -32,6 +32,8 @@ const LOOK_MS = 3_000
 const ASK_MS = 5_000
 /** What `codex --version` gets on a machine that is busy, ms. */
 const FIND_MS = 5_000
+/** An agent of another maker gets this to begin a session, ms: some load for 15 s. */
+const BEGIN_MS = 45_000
 /** From the start to the last answer of codex on a machine at ease, ms. With a network that swallows everything its models take it 10 s. */
 const ANSWERS_MS = 12_000
 
@@ -65,7 +67,7 @@ export async function* examine(
   const inUse = settings.value
   const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
   const engine =
-    inUse === null ? null : run.look('engine', FIND_MS, () => lookAtEngines(world, options.directory, 'named'))
+    inUse === null ? null : run.look('engine', BEGIN_MS, () => lookAtEngines(world, options.directory, 'named'))
   for (const each of started) yield await each
   if (codex !== null) yield await codex
   if (providers !== null) yield await providers
