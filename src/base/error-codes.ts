@@ -456,6 +456,26 @@ export const errorKinds = {
     cause: 'The reviewer ended without a usable answer. The message says why.',
     remedy: 'Run `codemachine review` again.',
   },
+  CM0707: {
+    title: 'The certificate cannot be signed',
+    cause: 'Rounds can read the private key, ssh-agent does not have it, or ssh-keygen is missing.',
+    remedy: 'Load a key with a passphrase into ssh-agent, and name its public file.',
+  },
+  CM0708: {
+    title: 'The signature of a certificate does not fit',
+    cause: 'It was changed after it was signed, or somebody else signed it.',
+    remedy: 'Do not trust it.',
+  },
+  CM0709: {
+    title: 'A certificate wants to leave the sandbox',
+    cause: 'Its session ran with full access.',
+    remedy: 'Verify it with `--no-run`.',
+  },
+  CM0710: {
+    title: 'No commit holds the certificate',
+    cause: 'The proved files are not committed, or no commit here has such a note.',
+    remedy: 'Commit the files, or fetch the notes.',
+  },
 
   // CM08: page, screen, MCP, service
   CM0801: {

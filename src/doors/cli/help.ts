@@ -60,7 +60,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['review', 'have a reviewer look at the work'],
       ['land', 'merge the work of a worktree'],
     ],
-    also: ['contract', 'questions'],
+    also: ['certificate', 'contract', 'questions'],
   },
   {
     name: 'undo',
@@ -418,6 +418,10 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['questions answer 20261121_1/Q2 1', 'the first of its choices'],
   ],
   verify: [['verify', 'the newest session that is done']],
+  certificate: [
+    ['certificate --out night.intoto.jsonl', 'of the newest session that is done; not signed'],
+    ['certificate --sign ~/.ssh/id_ed25519.pub --note', 'signed, and as a note on its commit'],
+  ],
   contract: [
     ['contract', 'of the newest session'],
     ['contract --export tests/acceptance', 'keep its checks'],

@@ -51,15 +51,25 @@ type Say = (text: string) => void
  * A `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
  */
 export async function verifySession(world: World, own: Records, options: VerifyOptions): Promise<Verified> {
-  const { records, worktree, session } = await placeOf(own, options, world.platform)
-  const verified = await verifyIn(world, records, { ...options, session })
-  return { directory: records.directory, worktree, ...verified }
+  const { records, worktree, found } = await findDone(own, options, world.platform)
+  const verification = await verifyFound(world, options, records, found)
+  return { directory: records.directory, worktree, ...verification }
+}
+
+/** The session that a person means, with its certificate; a `UserError` if there is none. */
+export async function findDone(
+  own: Records,
+  options: Pick<VerifyOptions, 'session' | 'say'>,
+  platform: NodeJS.Platform,
+): Promise<SessionsPlace & { found: Found }> {
+  const { records, worktree, session } = await placeOf(own, options, platform)
+  return { records, worktree, found: await findCertificate(records, session, options.say) }
 }
 
 /** Where the session is that a person means; without a word where one was done last, of a directory and its worktrees. */
 async function placeOf(
   own: Records,
-  { session, say }: VerifyOptions,
+  { session, say }: Pick<VerifyOptions, 'session' | 'say'>,
   platform: NodeJS.Platform,
 ): Promise<SessionsPlace & { session: string | null }> {
   if (session !== null) {
@@ -76,12 +86,13 @@ async function placeOf(
   return last ?? { worktree: null, records: own, session: null }
 }
 
-async function verifyIn(
+/** Whether what was found is still true; an `Interrupted` if the program has to end. */
+async function verifyFound(
   world: World,
-  records: Records,
   options: VerifyOptions,
+  records: Records,
+  found: Found,
 ): Promise<Omit<Verified, 'directory' | 'worktree'>> {
-  const found = await findCertificate(records, options.session, options.say)
   const verification = await verifyLocked(world, options, records, found)
   if (world.signal.aborted) throw new Interrupted(world.signal.reason)
   return { ...verification, certificate: found.certificate }
@@ -111,14 +122,14 @@ async function verifyLocked(
   world: World,
   options: VerifyOptions,
   records: Records,
-  { certificate, overrides, gates: protecting, addsGates, contract }: Found,
+  { certificate, overrides, lookedAt, filesOf }: Found,
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
   const work = opened.use(await openWorkDirectory(world, records, say, { hint: WAIT_FOR_ITS_END }))
   const { repository, fingerprints } = work
   // What counted then counts now, though git ignores it and a session since has let go of it.
-  fingerprints.protect(globsLookedAt(protecting, addsGates))
+  fingerprints.protect(lookedAt)
   await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
   const notLookedAt = fingerprints.leftOut()
@@ -143,12 +154,7 @@ async function verifyLocked(
     home: world.home,
     workTree: fingerprints,
     signal: world.signal,
-    filesOf: name => {
-      const found = checks.find(({ gate }) => gate.name === name)
-      const sentence = contract?.frozen?.sentences.find(({ id }) => id === found?.sentence)
-      const check = found && sentence?.checks[found.check - 1]
-      return found && check ? filesIn(folderOfCheck(found.sentence, found.check), check) : []
-    },
+    filesOf,
   }
   // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.
   const gates = await whileGuarded(
@@ -205,15 +211,14 @@ async function changedSince(fingerprints: Fingerprints, before: string, now: str
 const NOTHING_TO_RUN = 'this session had no gates; use --verify next time'
 
 /** What was proved, and what else of the session its gates run with. */
-interface Found {
+export interface Found {
   certificate: Certificate
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
-  gates: SessionState['gates']
-  /** Whether its template adds gates while a session runs. */
-  addsGates: boolean
-  /** The contract with the files of its checks; null: there is none. */
-  contract: SessionState['contract']
+  /** Globs of what counts as part of the tree although git ignores it. */
+  lookedAt: string[]
+  /** The files of the check of this name, where they lie while it runs; none: it is a gate. */
+  filesOf(name: string): readonly { path: string; text: string }[]
 }
 
 /**
@@ -244,8 +249,18 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   const certificate = parseCertificate(read.text, path)
   if (certificate.session !== id) throw new UserError('CM0703', `${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)
-  const addsGates = state.kind?.addsGates ?? false
-  return { certificate, overrides: state.overrides, gates: state.gates, addsGates, contract: state.contract }
+  const checks = checksOf(certificate)
+  return {
+    certificate,
+    overrides: state.overrides,
+    lookedAt: globsLookedAt(state.gates, state.kind?.addsGates ?? false),
+    filesOf: name => {
+      const found = checks.find(({ gate }) => gate.name === name)
+      const sentence = state.contract?.frozen?.sentences.find(({ id }) => id === found?.sentence)
+      const check = found && sentence?.checks[found.check - 1]
+      return found && check ? filesIn(folderOfCheck(found.sentence, found.check), check) : []
+    },
+  }
 }
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RUNTIME_FOLDER } from '../files/write-all.ts'
-import { fromLatin1, type GitSetting, runGit, runGitOrThrow, withVariables, writeToPrivateGit } from './git.ts'
+import {
+  fromLatin1,
+  type GitSetting,
+  runGit,
+  runGitOrThrow,
+  toLatin1,
+  withVariables,
+  writeToPrivateGit,
+} from './git.ts'
 import { type PrivateGit, withoutIndex } from './private-git.ts'
 import { changedFiles } from './trees.ts'
 
@@ -129,6 +137,21 @@ export async function isFullyCommitted(git: PrivateGit, commit: string, tree: st
   const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', held])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
 }
+
+/**
+ * The oldest of the last 500 commits up to `head` that holds the whole fingerprint `tree` and no more; null if none does. Needs
+ * no lock.
+ */
+export async function commitWithTree(git: PrivateGit, head: string, tree: string): Promise<string | null> {
+  const setting = withShallow(withoutIndex(git), await shallowFile(git))
+  const log = await runGit(setting, [...PLAIN_LOG, 'log', `-${MOST_SEARCHED}`, '--format=%H', '--end-of-options', head])
+  const commits = log.stdout.split('\n').filter(line => line !== '')
+  const asked = commits.map(commit => `${toLatin1(treeRevision(git, commit))}\n`).join('')
+  const trees = (await runGit(setting, ['cat-file', '--batch-check=%(objectname)'], asked)).stdout.split('\n')
+  return commits.findLast((_, at) => trees[at] === tree) ?? null
+}
+
+const MOST_SEARCHED = 500
 
 /**
  * The paths that have changed from the fingerprint `first` to `tree` and are otherwise in a commit of the person's repository, in

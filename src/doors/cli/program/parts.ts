@@ -140,6 +140,7 @@ export function addProof(program: Command, does: Does): void {
   addReport(program, does)
   addQuestions(program, does)
   addVerify(program, does)
+  addCertificate(program, does)
   addContract(program, does)
   addReview(program, does)
   addSavepoints(program, does)
@@ -197,6 +198,16 @@ function addVerify(program: Command, does: Does): void {
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/verify.ts')).verify))
+}
+
+function addCertificate(program: Command, does: Does): void {
+  withLook(program.command('certificate'))
+    .argument('[session]', 'the session; without it, the newest that is done')
+    .description('what was proved of a done session, as an in-toto bundle that others can check')
+    .option('--out <file>', 'where it goes; without it, or with -, stdout')
+    .option('--sign <key>', 'a public ssh key file, or key::KEY, whose private half is in ssh-agent')
+    .option('--note', 'put it on the commit, as a git note in refs/notes/codemachine')
+    .action(does(async () => (await import('../commands/certificate.ts')).certificate))
 }
 
 function addContract(program: Command, does: Does): void {

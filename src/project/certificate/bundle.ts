@@ -1,0 +1,138 @@
+import { UserError } from '../../base/errors.ts'
+import { isJsonObject, parsedOrNull } from '../../base/json.ts'
+import {
+  readStatement,
+  type SessionPredicate,
+  type Statement,
+  sessionIn,
+  TYPES,
+} from '../../core/rules/attestations.ts'
+import { CERTIFICATE_BYTES } from '../../core/rules/certificate.ts'
+import { readBoundedText } from '../../platform/files.ts'
+
+/** A statement of a bundle, with what was signed of it. */
+interface Attestation {
+  statement: Statement
+  /** Null: it is not signed. */
+  envelope: { signed: Buffer; signatures: readonly Buffer[] } | null
+}
+
+/** A bundle of a session that is done, as far as it is read without knowing who signed it. */
+export interface Bundle {
+  session: SessionPredicate
+  /** A commit that holds all of it; null: it names none. */
+  commit: string | null
+  /** Those of its attestations that codemachine knows, on the same subject. */
+  attestations: readonly Attestation[]
+}
+
+const PAYLOAD = 'application/vnd.in-toto+json'
+/** The type of a payload may name its predicate, too. */
+const PAYLOADS = /^application\/vnd\.in-toto(?:\.[a-z0-9-]+)?\+json$/
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
+/** The most lines, and subjects of a statement, that are read: ours has three lines and at most two subjects. */
+const MOST_LINES = 1000
+const MOST_SUBJECTS = 100
+const MOST_SIGNATURES = 8
+
+/** What a signature is made of: the pre-authentication encoding of DSSE v1. */
+export function signedBytes(type: string, payload: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `), payload])
+}
+
+/** The text of a bundle: a statement a line, in an envelope where it is signed. */
+export async function bundleText(
+  statements: readonly Statement[],
+  signer: { keyid: string; sign(data: Buffer): Promise<Buffer> } | null,
+): Promise<string> {
+  const lines: string[] = []
+  for (const statement of statements) {
+    const json = JSON.stringify(statement)
+    if (signer === null) lines.push(json)
+    else {
+      const payload = Buffer.from(json)
+      const sig = (await signer.sign(signedBytes(PAYLOAD, payload))).toString('base64')
+      const signatures = [{ keyid: signer.keyid, sig }]
+      lines.push(JSON.stringify({ payloadType: PAYLOAD, payload: payload.toString('base64'), signatures }))
+    }
+  }
+  return lines.map(line => `${line}\n`).join('')
+}
+
+/** The text of the file of a bundle; a `UserError` if it cannot be read. */
+export async function readBundleFile(path: string): Promise<string> {
+  const read = await readBoundedText(path, CERTIFICATE_BYTES)
+  if (read === 'missing') throw new UserError('CM0106', `${path} is not there; name the file of a certificate.`)
+  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}; name the file of a certificate.`)
+  return read.text
+}
+
+/** Reads a bundle. Throws a `UserError` that names `path` if it is none of a session, was cut, or is of a newer version. */
+export function parseBundle(text: string, path: string): Bundle {
+  const lines = text.split('\n').filter(line => line.trim() !== '')
+  if (lines.length > MOST_LINES)
+    throw new UserError('CM0703', `${path} has ${lines.length} lines; at most ${MOST_LINES} are read of a certificate.`)
+  const read = lines.flatMap((line, at) => attestationIn(line, `${path}, line ${at + 1},`))
+  const [first, second] = read.flatMap(({ statement }) => {
+    const session = sessionIn(statement)
+    return session === null ? [] : [{ statement, session }]
+  })
+  if (first === undefined)
+    throw new UserError(
+      'CM0703',
+      `${path} holds no session of codemachine: it was cut, or is the bundle of something else.`,
+    )
+  if (second !== undefined)
+    throw new UserError('CM0703', `${path} holds more than one session of codemachine; verify one at a time.`)
+  const { statement, session } = first
+  const { gitTree: tree = '' } = Object.assign({}, ...statement.subject.map(({ digest }) => digest))
+  if (tree !== session.certificate.tree)
+    throw new UserError('CM0703', `${path} names other files than those of its session; it was changed.`)
+  const attestations = read.filter(each => isOurs(each.statement, JSON.stringify(statement.subject)))
+  if (attestations.length < session.attestations)
+    throw new UserError(
+      'CM0703',
+      `${path} holds ${attestations.length} of its ${session.attestations} attestations: it was cut.`,
+    )
+  const commit = statement.subject.find(({ digest }) => digest.gitCommit !== undefined)?.digest.gitCommit ?? null
+  return { session, commit, attestations }
+}
+
+function isOurs({ predicateType, subject }: Statement, ofSession: string): boolean {
+  const isKnown = [TYPES.testResult, TYPES.verification, TYPES.session].some(type => type === predicateType)
+  return isKnown && JSON.stringify(subject) === ofSession
+}
+
+/** None of a line that is no attestation: those of a bundle that are not known are to be ignored. */
+function attestationIn(line: string, where: string): Attestation[] {
+  const value = parsedOrNull(line)
+  if (!isJsonObject(value)) return []
+  if (!('payload' in value)) return '_type' in value ? [{ statement: statementIn(value, where), envelope: null }] : []
+  const { payload, payloadType, signatures } = value
+  if (typeof payloadType !== 'string' || !PAYLOADS.test(payloadType)) return []
+  const bytes = bytesOf(payload)
+  const said = Array.isArray(signatures)
+    ? signatures.slice(0, MOST_SIGNATURES).map(each => bytesOf(Object(each).sig))
+    : []
+  if (bytes === null || said.includes(null) || said.length === 0)
+    throw new UserError('CM0703', `${where} is a damaged envelope: its payload or signature is missing or no base64.`)
+  const signed = signedBytes(payloadType, bytes)
+  const statement = statementIn(parsedOrNull(bytes.toString()), where)
+  return [{ statement, envelope: { signed, signatures: said.filter(each => each !== null) } }]
+}
+
+function bytesOf(text: unknown): Buffer | null {
+  return typeof text === 'string' && BASE64.test(text) ? Buffer.from(text, 'base64') : null
+}
+
+function statementIn(value: unknown, where: string): Statement {
+  const statement = readStatement(value)
+  if (typeof statement === 'string')
+    throw new UserError(statement.startsWith('is of a newer') ? 'CM0704' : 'CM0703', `${where} ${statement}.`)
+  if (statement.subject.length > MOST_SUBJECTS)
+    throw new UserError(
+      'CM0703',
+      `${where} has ${statement.subject.length} subjects; at most ${MOST_SUBJECTS} are read of a statement.`,
+    )
+  return statement
+}

@@ -1,0 +1,142 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { TYPES } from '../../../src/core/rules/attestations.ts'
+import { signedBytes } from '../../../src/project/certificate/bundle.ts'
+import { codemachineHere } from '../../support/in-process.ts'
+import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { promise } from '../../support/promise.ts'
+import { test } from '../../support/side-by-side.ts'
+import { endSession, gate } from './verify/done-session.ts'
+
+const NAMESPACE = 'attestation@codemachine.invalid'
+
+/** A session that is done and whose work is committed since. */
+async function done(): Promise<TestPlace> {
+  const place = await makePlace('')
+  await writeFile(join(place.directory, 'app.txt'), 'good\n')
+  await endSession(place, [gate('grep -q good app.txt')])
+  git(place, 'add', '-A')
+  git(place, 'commit', '-qm', 'Work')
+  return place
+}
+
+/** A key of which only an ssh-agent knows the private half; disposing of it ends that. */
+async function agentKey(place: TestPlace) {
+  const path = join(place.root, 'key')
+  const socket = join(place.root, 'agent')
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path])
+  const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'], env: place.env })
+  await new Promise(resolve => agent.stdout.once('data', resolve))
+  const env = { SSH_AUTH_SOCK: socket }
+  execFileSync('ssh-add', ['-q', path], { env: { ...process.env, ...env } })
+  await rename(path, join(place.root, 'away'))
+  return { path: `${path}.pub`, env, [Symbol.dispose]: () => void agent.kill() }
+}
+
+function linesOf(text: string) {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
+}
+
+promise('D97', 'A certificate leaves the machine as an in-toto bundle, signed with a key that no agent can read')
+test('a signed bundle is one that ssh-keygen alone verifies', async () => {
+  await using place = await done()
+  using key = await agentKey(place)
+  const { exitCode, stdout, stderr } = await codemachineHere(place, ['certificate', '--sign', key.path], key)
+  expect([exitCode, stderr]).toEqual([0, ''])
+  const envelopes = linesOf(stdout)
+  expect(envelopes).toHaveLength(3)
+  await writeFile(join(place.root, 'allowed'), `ann@example.com ${await readFile(key.path, 'utf8')}`)
+  for (const { payloadType, payload, signatures } of envelopes) {
+    const blob = `-----BEGIN SSH SIGNATURE-----\n${signatures[0].sig}\n-----END SSH SIGNATURE-----\n`
+    await writeFile(join(place.root, 'signature'), blob)
+    const args = ['-Y', 'verify', '-n', NAMESPACE, '-I', 'ann@example.com', '-s', 'signature', '-f', 'allowed']
+    const input = signedBytes(payloadType, Buffer.from(payload, 'base64'))
+    const said = execFileSync('ssh-keygen', args, { cwd: place.root, input }).toString()
+    expect(said).toContain(`Good "${NAMESPACE}" signature for ann@example.com`)
+    expect(said).toContain(signatures[0].keyid)
+  }
+  const subject = JSON.parse(Buffer.from(envelopes[0].payload, 'base64').toString()).subject
+  expect(subject.map(({ digest }: { digest: object }) => digest)).toEqual([
+    { gitTree: git(place, 'rev-parse', 'HEAD^{tree}') },
+    { gitCommit: git(place, 'rev-parse', 'HEAD') },
+  ])
+})
+
+promise('D97')
+test('a private key that rounds can read signs nothing, by itself or by its public file', async () => {
+  await using place = await done()
+  const path = join(place.root, 'key')
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path])
+  for (const named of [path, `${path}.pub`]) {
+    const { exitCode, stdout, stderr } = await codemachineHere(place, ['certificate', '--sign', named])
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(`Rounds can read the private key ${path}, so an agent could sign with it, too.`)
+  }
+  const secret = join(place.root, 'secret')
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', 'passphrase', '-f', secret])
+  const locked = await codemachineHere(place, ['certificate', '--sign', secret])
+  expect(locked.stderr).toContain('is a private key with a passphrase; load it into ssh-agent')
+  const unknown = await codemachineHere(place, ['certificate', '--sign', `${secret}.pub`])
+  expect(unknown.stderr).toContain(`ssh-keygen could not sign with ${secret}.pub`)
+  const none = await codemachineHere(place, ['certificate', '--sign', 'key::ssh-rsa nothing'])
+  expect(none.stderr).toContain('key:: is no ssh key')
+  await using plain = await makePlace('', { git: false })
+  await endSession(plain, [])
+  const env = { PATH: join(plain.root, 'none') }
+  const missing = await codemachineHere(plain, ['certificate', '--sign', `${secret}.pub`], { env })
+  expect(missing.stderr).toContain('ssh-keygen was not found on the PATH')
+})
+
+test('a bundle that nobody signed says so, and holds no secret and no path of the machine', async () => {
+  await using place = await makePlace('')
+  await writeFile(join(place.directory, 'app.txt'), 'good\n')
+  await endSession(place, [gate('test TOKEN-4711-abcdefgh != x')])
+  const out = join(place.root, 'night.intoto.jsonl')
+  const { exitCode, stdout, stderr } = await codemachineHere(place, ['certificate', '--out', out], {
+    env: { SHOP_API_KEY: 'TOKEN-4711-abcdefgh' },
+  })
+  expect([exitCode, stdout]).toEqual([0, `${out}\n`])
+  expect(stderr).toContain('It is not signed, so it proves nothing about its origin')
+  const text = await readFile(out, 'utf8')
+  expect(linesOf(text).map(({ predicateType }) => predicateType)).toEqual([
+    TYPES.testResult,
+    TYPES.verification,
+    TYPES.session,
+  ])
+  expect(text).not.toContain('TOKEN-4711')
+  expect(text).not.toContain(place.directory)
+  expect(text).not.toContain('gitCommit')
+})
+
+test('a note holds the bundle on its commit, beside the notes of others, and needs such a commit', async () => {
+  await using place = await done()
+  git(place, 'notes', '--ref=codemachine', 'add', '-m', 'of another', 'HEAD~1')
+  const { exitCode, stdout } = await codemachineHere(place, ['certificate', '--note', '--json'])
+  expect(exitCode).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({ v: 1, session: '20261121_1', keyid: null, note: true, out: null })
+  expect(linesOf(git(place, 'notes', '--ref=codemachine', 'show', 'HEAD'))).toHaveLength(3)
+  expect(git(place, 'notes', '--ref=codemachine', 'show', 'HEAD~1')).toBe('of another')
+  expect(git(place, 'log', '-1', '--format=%an <%ae>', 'refs/notes/codemachine')).toBe(
+    'codemachine <codemachine@localhost>',
+  )
+
+  await writeFile(join(place.directory, 'app.txt'), 'good, too\n')
+  await using other = await makePlace('')
+  await writeFile(join(other.directory, 'app.txt'), 'good\n')
+  await endSession(other, [gate('grep -q good app.txt')])
+  const refused = await codemachineHere(other, ['certificate', '--note'])
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('No commit holds all of the proved')])
+})
+
+test('without a session that is done, or a file for --json, there is one sentence', async () => {
+  await using place = await makePlace('')
+  const none = await codemachineHere(place, ['certificate'])
+  expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('is done and has a certificate')])
+  const json = await codemachineHere(place, ['certificate', '--json'])
+  expect([json.exitCode, json.stderr]).toEqual([2, expect.stringContaining('--json needs --out FILE or --note')])
+})
