@@ -154,7 +154,7 @@ test('a change of engine is told with both engines and the cause', () => {
   const event = recorded({ ...change, until: '2026-11-21T06:00:00.000Z', why: 'The usage window is full.' })
   expect(notificationOf(event, state)).toMatchObject({
     event: 'waiting',
-    title: 'codemachine in parser: claude goes on in the place of codex',
+    title: 'codemachine in parser: claude continues instead of codex',
     message: `The usage window is full. ${GOAL}`,
   })
 })
