@@ -164,7 +164,10 @@ async function goal(at: At): Promise<string> {
 
 /** Codex fills its usage window in its second round, the agent goes on, and codex ends the goal once the window is reset. */
 async function night(at: At): Promise<string> {
-  const acts: Act[] = [{ run: `node -e 'setTimeout(() => {}, ${WINDOW_SECONDS}e3)'; echo 42 > answer` }, { say: 'The answer is there.' }]
+  const acts: Act[] = [
+    { run: `node -e 'setTimeout(() => {}, ${WINDOW_SECONDS}e3)'; echo 42 > answer` },
+    { say: 'The answer is there.' },
+  ]
   await using place = await placeFor(at, 'night', acts)
   const claims = [shell(`echo '${TASKS}' > .git/tasks; ${inMemory('tasks.json', 'cp .git/tasks')}; ${flag}`)]
   const steps = [[shell('echo half > answer')], [message('That was half.')], null, claims, [message('It is done.')]]
