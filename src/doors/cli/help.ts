@@ -417,7 +417,11 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['questions answer Q1 "Postgres"', ''],
     ['questions answer 20261121_1/Q2 1', 'the first of its choices'],
   ],
-  verify: [['verify', 'the newest session that is done']],
+  verify: [
+    ['verify', 'the newest session that is done'],
+    ['verify --certificate night.jsonl --signers signers', 'what somebody else proved'],
+    ['verify --note --no-run', 'the note on HEAD: only signature and files'],
+  ],
   certificate: [
     ['certificate --out night.intoto.jsonl', 'of the newest session that is done; not signed'],
     ['certificate --sign ~/.ssh/id_ed25519.pub --note', 'signed, and as a note on its commit'],

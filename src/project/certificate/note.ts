@@ -1,7 +1,8 @@
 import { UserError } from '../../base/errors.ts'
+import { CERTIFICATE_BYTES } from '../../core/rules/certificate.ts'
 import { shortHash } from '../../workspace/git/commits.ts'
-import { toLatin1, withVariables } from '../../workspace/git/git.ts'
-import { type Checkout, gitErrorLine, runGitIn } from '../../workspace/worktree/worktree.ts'
+import { fromLatin1, toLatin1, withVariables } from '../../workspace/git/git.ts'
+import { type Checkout, gitErrorLine, runGitIn, runGitOrUserError } from '../../workspace/worktree/worktree.ts'
 
 /** The notes that hold certificates. They are never pushed. */
 const NOTES = ['notes', '--ref=refs/notes/codemachine']
@@ -12,6 +13,7 @@ const AUTHOR = Object.fromEntries(
     [`GIT_${who}_EMAIL`, 'codemachine@localhost'],
   ]),
 )
+const MOST_COMMITS = 500
 
 /** Puts a bundle on a commit, in the place of an earlier one. */
 export async function writeNote({ setting }: Pick<Checkout, 'setting'>, commit: string, text: string): Promise<void> {
@@ -19,4 +21,25 @@ export async function writeNote({ setting }: Pick<Checkout, 'setting'>, commit: 
   const result = await runGitIn(written, [...NOTES, 'add', '-f', '-F', '-', commit], toLatin1(text))
   if (!result.ok)
     throw new UserError('CM0710', `git could not put the note on ${shortHash(commit)}: ${gitErrorLine(result)}.`)
+}
+
+/** The newest bundle on HEAD or one of the 500 commits before it. A `UserError` if none has one. */
+export async function readNote(checkout: Pick<Checkout, 'setting'>): Promise<{ commit: string; text: string }> {
+  const log = await runGitOrUserError(checkout, ['log', `-${MOST_COMMITS}`, '--format=%H'], 'read the history')
+  const listed = await runGitIn(checkout, [...NOTES, 'list'])
+  const noted = new Set(listed.stdout.split('\n').map(line => line.split(' ')[1] ?? ''))
+  noted.delete('')
+  const commit = log.split('\n').find(each => noted.has(each))
+  if (commit === undefined)
+    throw new UserError(
+      'CM0710',
+      noted.size === 0
+        ? 'No commit here has a note of codemachine; fetch them, or name a file with --certificate.'
+        : `Notes of codemachine are on other commits, such as ${shortHash([...noted][0] ?? '')}, which HEAD does not come from.`,
+      { hint: 'git fetch origin refs/notes/codemachine:refs/notes/codemachine' },
+    )
+  const note = await runGitIn(checkout, [...NOTES, 'show', commit])
+  if (note.ok && note.stdout.length <= CERTIFICATE_BYTES) return { commit, text: fromLatin1(note.stdout) }
+  const why = note.ok ? `longer than ${CERTIFICATE_BYTES} bytes` : gitErrorLine(note)
+  throw new UserError('CM0703', `The note on ${shortHash(commit)} cannot be read: ${why}.`)
 }

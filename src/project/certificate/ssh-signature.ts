@@ -16,6 +16,7 @@ const NAMESPACE = 'attestation@codemachine.invalid'
 const TIMEOUT_MS = 60_000
 const OUTPUT_BYTES = 1024 * 1024
 const KEY_BYTES = 64 * 1024
+const MOST_PRINCIPALS = 20
 
 /** OpenSSH's `ssh-keygen`, with a folder where no agent can write; disposing of it removes that. */
 export class SshKeygen implements AsyncDisposable {
@@ -56,6 +57,33 @@ export class SshKeygen implements AsyncDisposable {
       })
     }
     return { keyid: fingerprint(key.bytes), sign }
+  }
+
+  /**
+   * Who has made a signature: a key, and the name that the file of allowed signers gives it; null without such a file. A
+   * `UserError` if it is no signature of these bytes, or of nobody in the file.
+   */
+  async signerIn(
+    { signed, signature }: { signed: Buffer; signature: Buffer },
+    allowed: string | null,
+    of: string,
+  ): Promise<Signer> {
+    const bytes = keyIn(signature)
+    if (bytes === null) throw new UserError('CM0708', `${of} has a signature that is none of ssh-keygen.`)
+    const key = fingerprint(bytes)
+    const path = join(this.#folder, 'signature')
+    await writeFile(path, armored(signature), { mode: 0o600 })
+    const whole = await this.#run(['-Y', 'check-novalidate', '-n', NAMESPACE, '-s', path], signed)
+    if (whole.exitCode !== 0)
+      throw new UserError('CM0708', `${of} was changed after it was signed: the signature of ${key} does not fit it.`)
+    if (allowed === null) return { key, name: null }
+    const found = await this.#run(['-Y', 'find-principals', '-s', path, '-f', allowed])
+    for (const name of found.stdout.split('\n').slice(0, MOST_PRINCIPALS)) {
+      if (name.trim() === '') continue
+      const args = ['-Y', 'verify', '-n', NAMESPACE, '-s', path, '-f', allowed, '-I', name]
+      if ((await this.#run(args, signed)).exitCode === 0) return { key, name }
+    }
+    throw new UserError('CM0708', `${of} is signed by ${key}, which is no signer in ${allowed}.`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -111,6 +139,12 @@ export class SshKeygen implements AsyncDisposable {
   }
 }
 
+/** Who has signed: the fingerprint of the key, and the name that it is known by; null: nobody was asked. */
+export interface Signer {
+  key: string
+  name: string | null
+}
+
 async function keyText(path: string): Promise<string> {
   const read = await readBoundedText(path, KEY_BYTES)
   if (read === 'missing') throw new UserError('CM0707', `The key ${path} is not there; name a public key file.`)
@@ -136,6 +170,18 @@ const END = '-----END SSH SIGNATURE-----'
 function blobIn(text: string): Buffer | null {
   const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)]
   return from === -1 || to < from ? null : Buffer.from(text.slice(from + BEGIN.length, to), 'base64')
+}
+
+function armored(blob: Buffer): string {
+  const lines = blob.toString('base64').match(/.{1,70}/g) ?? []
+  return [BEGIN, ...lines, END, ''].join('\n')
+}
+
+/** The key that a signature says it is made with: `SSHSIG`, a version, and then the key, with its length before it. */
+function keyIn(blob: Buffer): Buffer | null {
+  if (blob.length < 14 || blob.subarray(0, 6).toString() !== 'SSHSIG') return null
+  const end = 14 + blob.readUInt32BE(10)
+  return end <= blob.length ? blob.subarray(14, end) : null
 }
 
 function saidBy({ stderr, failure }: ProcessResult): string {

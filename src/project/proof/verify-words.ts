@@ -22,7 +22,8 @@ export function describeVerification(verification: Verified): string {
   return lines.map(line => `${line}\n`).join('')
 }
 
-function headline(verdict: Verdict): string {
+/** A verdict in one line. */
+export function headline(verdict: Verdict): string {
   switch (verdict.kind) {
     case 'still-true':
       return 'still true'
@@ -41,7 +42,8 @@ function headline(verdict: Verdict): string {
   }
 }
 
-function lineOf(run: GateRun): string[] {
+/** How a gate came out, a line; and the last line that it printed where it failed. */
+export function lineOf(run: GateRun): string[] {
   const changed = run.changedCount === 0 ? '' : `; it changes ${formatCount(run.changedCount, 'file')} itself`
   const took = run.status === 'not-started' ? '' : ` (${formatDuration(run.durationMs)})`
   const line = `  ${oneLine(run.gate.name, 100)}: ${inWords(run)}${changed}${took}`
@@ -102,7 +104,8 @@ function closer(verdict: Verdict, { git }: Certificate): string[] {
   }
 }
 
-function named({ paths, count }: Difference): string {
+/** The first paths of a difference, and how many more there are. */
+export function named({ paths, count }: Difference): string {
   const shown = paths.slice(0, 8).map(path => oneLine(path, 120))
   return `${shown.join(', ')}${count > shown.length ? ` and ${count - shown.length} more` : ''}`
 }

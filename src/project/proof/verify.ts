@@ -22,6 +22,7 @@ import type { Records } from '../../session/records/records.ts'
 import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
 import { followIgnoreRules } from '../../workspace/fingerprint/session-rules.ts'
+import { treeOfCommit } from '../../workspace/git/commits.ts'
 import { readHead, runGit } from '../../workspace/git/git.ts'
 import { whileGuarded } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
@@ -87,9 +88,9 @@ async function placeOf(
 }
 
 /** Whether what was found is still true; an `Interrupted` if the program has to end. */
-async function verifyFound(
+export async function verifyFound(
   world: World,
-  options: VerifyOptions,
+  options: Omit<VerifyOptions, 'session'>,
   records: Records,
   found: Found,
 ): Promise<Omit<Verified, 'directory' | 'worktree'>> {
@@ -116,13 +117,15 @@ export interface Verification {
   changed: Difference | null
   /** What lies in the work directory and was not looked at: a folder ends in `/`. */
   notLookedAt: Difference
+  /** What holds the very files of then: the work directory, or else HEAD, of a certificate from elsewhere; null: neither does. */
+  same: 'files' | 'head' | null
 }
 
 async function verifyLocked(
   world: World,
-  options: VerifyOptions,
+  options: Omit<VerifyOptions, 'session'>,
   records: Records,
-  { certificate, overrides, lookedAt, filesOf }: Found,
+  { certificate, overrides, lookedAt, filesOf, stranger }: Found,
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
@@ -130,16 +133,21 @@ async function verifyLocked(
   const { repository, fingerprints } = work
   // What counted then counts now, though git ignores it and a session since has let go of it.
   fingerprints.protect(lookedAt)
-  await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
+  // A session of that name here would be another one.
+  if (stranger === undefined) await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
   const notLookedAt = fingerprints.leftOut()
   const changed = await changedSince(fingerprints, certificate.tree, tree)
+  const head = repository === null ? null : (await readHead(repository)).commit
+  const same = await holderOf(fingerprints, certificate.tree, tree, stranger === undefined ? null : head)
   const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
-    return { session: certificate.session, verdict, gates, changed, notLookedAt }
+    return { session: certificate.session, verdict, gates, changed, notLookedAt, same }
   }
   const checks = checksOf(certificate)
   const required = [...certificate.gates.filter(gate => gate.required), ...checks.map(({ gate }) => gate)]
   if (required.length === 0) return judged(cannotTell(NOTHING_TO_RUN), [])
+  const refusal = await stranger?.({ same, isKept: changed !== null, gates: required })
+  if (refusal) return judged(cannotTell(refusal), [])
   const commands = await commandsFor(world, records, { ...options, overrides })
   if ('problem' in commands) return judged(cannotTell(commands.problem), [])
   opened.use(await openSandboxTraces([records.directory], records.traces))
@@ -148,7 +156,7 @@ async function verifyLocked(
     sandbox: {
       mode: certificate.sandbox,
       network: certificate.network,
-      writable: writableGit(records.directory, repository),
+      writable: stranger === undefined ? writableGit(records.directory, repository) : [],
     },
     directory: records.directory,
     home: world.home,
@@ -161,7 +169,10 @@ async function verifyLocked(
     {
       repository,
       workTree: records.directory,
-      setAsideDir: join(records.sessionFolder(certificate.session), 'set-aside'),
+      setAsideDir: join(
+        stranger === undefined ? records.sessionFolder(certificate.session) : records.folder,
+        'set-aside',
+      ),
       baselineFile: records.guard,
       leaveOut: [records.root],
       reach: { env: world.env, sandbox: certificate.sandbox },
@@ -181,7 +192,7 @@ async function verifyLocked(
     certificate,
     failing,
     git: fingerprints.git,
-    head: repository === null ? null : (await readHead(repository)).commit,
+    head,
     tree,
     isKept: changed !== null,
     key: records.key,
@@ -190,6 +201,17 @@ async function verifyLocked(
     say,
   })
   return judged(verdict, gates)
+}
+
+async function holderOf(
+  fingerprints: Fingerprints,
+  then: string,
+  now: string,
+  head: string | null,
+): Promise<Verification['same']> {
+  if (now === then) return 'files'
+  const held = head === null ? null : await fingerprints.mending(git => treeOfCommit(git, head))
+  return held === then ? 'head' : null
 }
 
 async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say): Promise<GateRun[]> {
@@ -219,6 +241,13 @@ export interface Found {
   lookedAt: string[]
   /** The files of the check of this name, where they lie while it runs; none: it is a gate. */
   filesOf(name: string): readonly { path: string; text: string }[]
+  /** Of a certificate from elsewhere: why its commands do not run here, a clause; null: they may. Left out: it is of these records. */
+  stranger?(of: {
+    same: Verification['same']
+    /** Whether the files of then are known here. */
+    isKept: boolean
+    gates: readonly CertifiedGate[]
+  }): Promise<string | null>
 }
 
 /**

@@ -1,3 +1,4 @@
+import { UserError } from '../../../base/errors.ts'
 import { type Verified, verifySession } from '../../../project/proof/verify.ts'
 import { describeVerification } from '../../../project/proof/verify-words.ts'
 import { openRecords } from '../../../session/records/records.ts'
@@ -6,12 +7,41 @@ import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
 import { listenersOn } from '../run-options.ts'
 
+interface VerifyFlags extends LookFlags {
+  codexBin?: string
+  /** The file of a bundle, as typed. */
+  certificate?: string
+  /** Whether the bundle is the note on HEAD. */
+  note?: true
+  signers?: string
+  run?: boolean
+  yes?: true
+  network?: true
+}
+
 /** `codemachine verify`: whether what was proved when a session was done is still true, and if not, since when. */
 export async function verify(
   context: CliContext,
   session: string | undefined,
-  { json, ...options }: LookFlags & { codexBin?: string },
+  { json = false, certificate, note, signers, run = true, yes, network, ...options }: VerifyFlags,
 ): Promise<number> {
+  if (certificate !== undefined || note) {
+    if (session !== undefined)
+      throw new UserError(
+        'CM0102',
+        'A session is verified by its records, so leave it out, or --certificate and --note.',
+      )
+    const { verifyCertificate } = await import('./verify-certificate.ts')
+    return await verifyCertificate(context, { json, certificate, signers, run, yes, network, ...options })
+  }
+  const [alone] = [
+    ...(signers === undefined ? [] : ['--signers']),
+    ...(run ? [] : ['--no-run']),
+    ...(yes ? ['--yes'] : []),
+    ...(network ? ['--network'] : []),
+  ]
+  if (alone !== undefined)
+    throw new UserError('CM0102', `${alone} means something only with --certificate FILE or --note.`)
   const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
   const records = await openRecords({ ...context, directory: directoryOf(context, options) })
   const verified = await verifySession(context, records, {
@@ -25,6 +55,6 @@ export async function verify(
 }
 
 /** What `--json` prints. */
-function jsonOf({ gates, certificate: _, ...verification }: Verified): object {
+function jsonOf({ gates, certificate: _, same: __, ...verification }: Verified): object {
   return { v: 1, ...verification, gates: gates.map(({ gate, ...run }) => ({ name: gate.name, run: gate.run, ...run })) }
 }

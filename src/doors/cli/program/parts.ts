@@ -196,6 +196,12 @@ function addVerify(program: Command, does: Does): void {
     .argument('[session]', 'the session; without it, the newest that is done')
     .description('run the gates of a done session again: still true, broken since which commit, or cannot tell')
     .addOption(codexBinOption())
+    .addOption(new Option('--certificate <file>', 'verify a bundle of `certificate` instead, also of another machine'))
+    .addOption(new Option('--note', 'verify the bundle in the git note on HEAD, or before it').conflicts('certificate'))
+    .option('--signers <file>', 'whose signature counts: an allowed_signers file of ssh')
+    .option('--no-run', 'do not run the commands of the bundle')
+    .option('-y, --yes', 'run them without asking')
+    .option('--network', 'let them use the network, where the session could')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/verify.ts')).verify))
 }

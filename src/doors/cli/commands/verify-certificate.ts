@@ -1,0 +1,63 @@
+import { UserError } from '../../../base/errors.ts'
+import { type CheckedBundle, checkBundle } from '../../../project/certificate/check.ts'
+import { describeBundle } from '../../../project/certificate/check-words.ts'
+import { openRecords } from '../../../session/records/records.ts'
+import { oneLine } from '../../../tell/words/safe-text.ts'
+import type { CliContext } from '../../screen/cli-context.ts'
+import { directoryOf, type LookFlags } from '../flags.ts'
+import { askEach } from '../output.ts'
+import { listenersOn } from '../run-options.ts'
+
+interface CertificateFlags extends LookFlags {
+  codexBin?: string
+  /** The file as typed; left out: the note. */
+  certificate?: string | undefined
+  signers?: string | undefined
+  run: boolean
+  yes?: true | undefined
+  network?: true | undefined
+}
+
+/** `codemachine verify --certificate`: whether what somebody else proved is true of the files here. */
+export async function verifyCertificate(context: CliContext, flags: CertificateFlags): Promise<number> {
+  const { stdin, stdout, stderr } = context
+  const { json, certificate = null, signers, run, yes, network = false, codexBin } = flags
+  const say = (text: string) => void stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const checked = await checkBundle(context, records, {
+    file: certificate,
+    signers,
+    runs: run,
+    network,
+    ...(codexBin === undefined ? {} : { codexBin }),
+    say,
+    onDebug: listenersOn(context, {}).onDebug,
+    async confirm(lines, signer) {
+      const whose = signer === null ? 'of somebody unknown' : `of ${oneLine(signer.name ?? signer.key, 100)}`
+      const canAsk = stdin.isTTY === true && stdout.isTTY === true && !json
+      const write = canAsk ? (text: string) => void stdout.write(`${text}\n`) : say
+      write(`Commands ${whose}, for the sandbox${network ? ', with the network' : ''}:`)
+      for (const line of lines) write(`  ${oneLine(line, 1000)}`)
+      if (yes) return true
+      if (!canAsk)
+        throw new UserError('CM0105', 'Nobody can confirm these commands here; use --yes to run them, or --no-run.')
+      const [answer = false] = await askEach(context, ['Run them here?'], false)
+      return answer
+    },
+  })
+  stdout.write(json ? `${JSON.stringify(jsonOf(checked))}\n` : describeBundle(checked))
+  const isGood = run ? checked.verdict.kind === 'still-true' : checked.same !== null
+  return isGood ? 0 : 4
+}
+
+/** What `--json` prints. */
+function jsonOf({ gates, certificate, signer, same, commit, changed, ...checked }: CheckedBundle): object {
+  return {
+    v: 1,
+    ...checked,
+    origin: signer,
+    time: certificate.endedAt,
+    subject: { tree: certificate.tree, commit, same, changed },
+    gates: gates.map(({ gate, ...run }) => ({ name: gate.name, run: gate.run, ...run })),
+  }
+}

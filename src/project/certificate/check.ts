@@ -1,0 +1,166 @@
+import { join, posix, resolve } from 'node:path'
+import { Interrupted, UserError } from '../../base/errors.ts'
+import { parsedOrNull } from '../../base/json.ts'
+import { type Certificate, type CertifiedGate, parseCertificate } from '../../core/rules/certificate.ts'
+import { isWritableByAgents, readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import type { Records } from '../../session/records/records.ts'
+import { shortHash } from '../../workspace/git/commits.ts'
+import { writableIn } from '../../workspace/git/find-git.ts'
+import { openCheckout } from '../../workspace/worktree/worktree.ts'
+import { type Found, type Verification, verifyFound } from '../proof/verify.ts'
+import type { World } from '../world.ts'
+import { type Bundle, parseBundle, readBundleFile } from './bundle.ts'
+import { readNote } from './note.ts'
+import { type Signer, SshKeygen } from './ssh-signature.ts'
+
+/** Which bundle is checked, and how. */
+interface CheckOptions {
+  /** The file as typed; null: the note on HEAD, or before it. */
+  file: string | null
+  /** The file of allowed signers, as typed; left out: nobody says whose the key is. */
+  signers?: string | undefined
+  /** Whether its commands run again. */
+  runs: boolean
+  /** Whether they may use the network, where the session could. */
+  network: boolean
+  codexBin?: string
+  /** Asks whether commands of a stranger may run here, once for each signer. */
+  confirm(lines: readonly string[], signer: Signer | null): Promise<boolean>
+  say(text: string): void
+  onDebug?: ((line: string) => void) | undefined
+}
+
+/** What came of checking a bundle. */
+export interface CheckedBundle extends Verification {
+  certificate: Certificate
+  /** Null: it is not signed. */
+  signer: Signer | null
+  /** A commit that holds all of the proved files; null: it names none. */
+  commit: string | null
+  /** Whether its commands ran again. */
+  ran: boolean
+}
+
+/** The most globs of ignored files that a bundle may name, and the longest, characters. */
+const MOST_GLOBS = 200
+const LONGEST_GLOB = 500
+const SIGNERS_BYTES = 1024 * 1024
+const CHECKS = '.codemachine/checks/'
+
+/** Checks a bundle against this checkout, without records of its session. A `UserError` if nothing follows from it. */
+export async function checkBundle(world: World, records: Records, options: CheckOptions): Promise<CheckedBundle> {
+  const { file, runs, network, confirm } = options
+  const { name, text } = await textOf(world, records, file)
+  const bundle = parseBundle(text, name)
+  const signer = await signerOf(world, records, bundle, { ...options, name })
+  const { session, commit } = bundle
+  const said = parseCertificate(JSON.stringify({ ...session.certificate, directory: records.directory }), name)
+  if (runs && said.sandbox === 'danger-full-access')
+    throw new UserError('CM0709', `${name} wants its commands to run without a sandbox; use --no-run.`)
+  // As of the session, which had no more than this.
+  const gates = said.gates.map(gate => ({ ...gate, network: gate.network && network }))
+  const git = commit === null ? said.git : { commit, branch: null, holdsAll: true }
+  const certificate: Certificate = { ...said, gates, git, network: said.network && network }
+  let ran = false
+  const found: Found = {
+    certificate,
+    overrides: [],
+    lookedAt: globsOf(bundle, name),
+    filesOf: filesOf(bundle, name),
+    stranger: async ({ same, isKept, gates }) => {
+      if (same === null && !isKept)
+        throw new UserError('CM0703', `${name} is of another repository: its files are in no commit here.`)
+      if (!runs) return 'its commands did not run (--no-run)'
+      const isConfirmed = await isTrusted(records, signer, () => confirm(linesOf(gates), signer))
+      if (world.signal.aborted) throw new Interrupted(world.signal.reason)
+      ran = isConfirmed
+      return isConfirmed ? null : 'nobody confirmed its commands'
+    },
+  }
+  const verification = await verifyFound(world, options, records, found)
+  return { ...verification, certificate, signer, commit, ran }
+}
+
+async function textOf(
+  { cwd, env }: World,
+  { directory }: Records,
+  file: string | null,
+): Promise<{ name: string; text: string }> {
+  if (file !== null) return { name: file, text: await readBundleFile(resolve(cwd, file)) }
+  const { commit, text } = await readNote(await openCheckout(directory, env))
+  return { name: `The note on ${shortHash(commit)}`, text }
+}
+
+/** One for all of it: a line that somebody else signed, or nobody, was put there. */
+async function signerOf(
+  world: World,
+  records: Records,
+  { attestations }: Bundle,
+  { signers, name, say }: Pick<CheckOptions, 'signers' | 'say'> & { name: string },
+): Promise<Signer | null> {
+  const envelopes = attestations.flatMap(({ envelope }) => envelope ?? [])
+  if (envelopes.length === 0 && signers === undefined) return null
+  if (envelopes.length === 0) throw new UserError('CM0708', `${name} is not signed, so no signer of --signers made it.`)
+  if (envelopes.length < attestations.length)
+    throw new UserError('CM0708', `${name} has lines that nobody signed among its signed ones; it was changed.`)
+  const allowed = signers === undefined ? null : resolve(world.cwd, signers)
+  if (allowed !== null) await lookAtSigners(world, records, allowed, say)
+  await using keygen = await SshKeygen.open(world, records)
+  let signer: Signer | null = null
+  for (const { signed, signatures } of envelopes) {
+    const [signature = Buffer.alloc(0)] = signatures
+    const each = await keygen.signerIn({ signed, signature }, allowed, name)
+    signer ??= each
+    if (each.key !== signer.key)
+      throw new UserError('CM0708', `${name} is signed by ${signer.key} and by ${each.key}; it was put together.`)
+  }
+  return signer
+}
+
+async function lookAtSigners(
+  { env }: World,
+  { directory }: Records,
+  path: string,
+  say: (text: string) => void,
+): Promise<void> {
+  const read = await readBoundedText(path, SIGNERS_BYTES)
+  if (read === 'missing') throw new UserError('CM0106', `${path} is not there; name a file of allowed signers.`)
+  if ('problem' in read) throw new UserError('CM0106', `${path} ${read.problem}; name a file of allowed signers.`)
+  if (isWritableByAgents(path, await writableIn(directory, env)))
+    say(`Agents can write ${path}, so it vouches for nobody; keep it elsewhere.`)
+}
+
+function globsOf({ session: { lookedAt } }: Bundle, name: string): string[] {
+  if (lookedAt.length <= MOST_GLOBS && lookedAt.every(glob => glob.length <= LONGEST_GLOB)) return lookedAt
+  throw new UserError('CM0703', `${name} names too many ignored files, or one too long: lookedAt.`)
+}
+
+/** The files of its checks, which lie nowhere but in their folder. */
+function filesOf({ session: { checks } }: Bundle, name: string): Found['filesOf'] {
+  const outside = checks
+    .flatMap(({ files }) => files)
+    .find(({ path }) => !path.startsWith(CHECKS) || posix.normalize(path) !== path)
+  if (outside !== undefined)
+    throw new UserError('CM0703', `${name} has a check with a file outside of ${CHECKS}; it was changed.`)
+  return of => checks.find(check => check.name === of)?.files ?? []
+}
+
+function linesOf(gates: readonly CertifiedGate[]): string[] {
+  return gates.map(({ run }) => run)
+}
+
+/** Once for each key; what nobody signed is asked each time. */
+async function isTrusted(
+  { folder }: Pick<Records, 'folder'>,
+  signer: Signer | null,
+  confirm: () => Promise<boolean>,
+): Promise<boolean> {
+  const path = join(folder, 'signers.json')
+  const read = await readBoundedText(path, SIGNERS_BYTES)
+  const known = read === 'missing' || 'problem' in read ? [] : parsedOrNull(read.text)
+  const keys: string[] = Array.isArray(known) ? known.filter(each => typeof each === 'string') : []
+  if (signer !== null && keys.includes(signer.key)) return true
+  const isConfirmed = await confirm()
+  if (isConfirmed && signer !== null) await writeWholeFile(path, JSON.stringify([...keys, signer.key]))
+  return isConfirmed
+}

@@ -1,0 +1,125 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { codemachineHere } from '../../../support/in-process.ts'
+import { git, makePlace, type TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
+import { test } from '../../../support/side-by-side.ts'
+import { endSession, gate } from './done-session.ts'
+
+async function done(): Promise<TestPlace> {
+  const place = await makePlace('')
+  await writeFile(join(place.directory, 'app.txt'), 'good\n')
+  await endSession(place, [gate('grep -q good app.txt')])
+  git(place, 'add', '-A')
+  git(place, 'commit', '-qm', 'Work')
+  return place
+}
+
+/** Signs the bundle of a session with a key that only an ssh-agent has. */
+async function signed(place: TestPlace): Promise<{ bundle: string; signers: string }> {
+  const [path, socket] = [join(place.root, 'key'), join(place.root, 'agent')]
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path])
+  const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'], env: place.env })
+  try {
+    await new Promise(resolve => agent.stdout.once('data', resolve))
+    const env = { SSH_AUTH_SOCK: socket }
+    execFileSync('ssh-add', ['-q', path], { env: { ...process.env, ...env } })
+    await rename(path, join(place.root, 'away'))
+    const bundle = join(place.root, 'night.intoto.jsonl')
+    const made = await codemachineHere(place, ['certificate', '--sign', `${path}.pub`, '--out', bundle], { env })
+    expect(made.exitCode).toBe(0)
+    const signers = join(place.root, 'allowed')
+    await writeFile(signers, `ann@example.com ${await readFile(`${path}.pub`, 'utf8')}`)
+    return { bundle, signers }
+  } finally {
+    agent.kill()
+  }
+}
+
+/** A clone on a machine that has no records. */
+async function elsewhere(place: TestPlace) {
+  const other = await makePlace('', { git: false })
+  const directory = join(other.directory, 'clone')
+  await mkdir(directory)
+  git(place, 'clone', '-q', '.', directory)
+  return { ...other, directory, [Symbol.asyncDispose]: () => other[Symbol.asyncDispose]() }
+}
+
+promise(
+  'D98',
+  'On a machine without records, `verify --certificate` proves a bundle, or names the commit that broke it',
+)
+test('a fresh clone without records proves a signed bundle, and then names the commit that broke it', async () => {
+  await using place = await done()
+  const { bundle, signers } = await signed(place)
+  await using other = await elsewhere(place)
+  const args = ['verify', '--certificate', bundle, '--signers', signers]
+  const unasked = await codemachineHere(other, args)
+  expect([unasked.exitCode, unasked.stderr]).toEqual([2, expect.stringContaining('Nobody can confirm these commands')])
+  const proved = await codemachineHere(other, [...args, '--yes'])
+  expect(proved.stdout).toMatch(/^origin: signed by ann@example\.com \(SHA256:/)
+  expect(proved.stdout).toContain('\nsubject: the files here (commit ')
+  expect(proved.stdout).toContain('\nfailures: none: grep -q good app.txt: passes')
+  expect(proved.stdout.trimEnd().split('\n')).toHaveLength(6)
+  expect(proved.exitCode).toBe(0)
+
+  await writeFile(join(other.directory, 'app.txt'), 'bad\n')
+  git(other, '-c', 'user.name=Bo', '-c', 'user.email=bo@example.com', 'commit', '-qam', 'Break')
+  const broken = git(other, 'rev-parse', 'HEAD')
+  // The signer was confirmed before.
+  const { exitCode, stdout } = await codemachineHere(other, [...args, '--json'])
+  expect(JSON.parse(stdout)).toMatchObject({
+    verdict: { kind: 'broken', since: { commit: broken } },
+    subject: { same: null },
+  })
+  expect(exitCode).toBe(4)
+})
+
+promise('D98')
+test('a bundle that was tampered with, is of another signer or repository, or wants no sandbox is refused', async () => {
+  await using place = await done()
+  const { bundle, signers } = await signed(place)
+  await using other = await elsewhere(place)
+  const text = await readFile(bundle, 'utf8')
+  const refused = async (of: string, ...more: string[]) => {
+    const path = join(other.root, 'x.jsonl')
+    await writeFile(path, of)
+    const { exitCode, stderr } = await codemachineHere(other, ['verify', '--certificate', path, '--yes', ...more])
+    expect(exitCode).toBe(2)
+    return stderr
+  }
+  const tampered = text.replace(/"payload":"([^"]+)"/g, (_, payload: string) => {
+    const json = Buffer.from(payload, 'base64').toString().replaceAll('grep -q good', 'true ; q good')
+    return `"payload":"${Buffer.from(json).toString('base64')}"`
+  })
+  expect(await refused(tampered, '--signers', signers)).toContain('was changed after it was signed')
+  await writeFile(join(other.root, 'nobody'), '')
+  expect(await refused(text, '--signers', join(other.root, 'nobody'))).toContain('which is no signer in')
+  const bare = text
+    .trimEnd()
+    .split('\n')
+    .map(line => `${Buffer.from(JSON.parse(line).payload, 'base64').toString()}\n`)
+    .join('')
+  expect(await refused(bare, '--signers', signers)).toContain('is not signed')
+  expect(await refused(bare.replaceAll('workspace-write', 'danger-full-access'))).toContain('without a sandbox')
+  await using foreign = await done()
+  const stranger = bare.replaceAll(git(place, 'rev-parse', 'HEAD^{tree}'), 'c'.repeat(40))
+  expect(await refused(stranger)).toContain('is of another repository')
+  expect(git(foreign, 'status', '--porcelain')).toBe('')
+})
+
+test('a note that was fetched is checked without running anything, and one that is missing is one sentence', async () => {
+  await using place = await done()
+  await using other = await elsewhere(place)
+  const none = await codemachineHere(other, ['verify', '--note', '--no-run'])
+  expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('No commit here has a note of codemachine')])
+  await codemachineHere(place, ['certificate', '--note'])
+  git(other, 'fetch', '-q', 'origin', 'refs/notes/codemachine:refs/notes/codemachine')
+  const { exitCode, stdout } = await codemachineHere(other, ['verify', '--note', '--no-run'])
+  expect(stdout).toContain('origin: not signed, so nothing is proved about it\n')
+  expect(stdout).toContain('subject: the files here')
+  expect(stdout).toContain('(--no-run)')
+  expect(exitCode).toBe(0)
+})
