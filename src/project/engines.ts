@@ -8,7 +8,7 @@ import { recordsOf, rootOf } from '../session/records/records.ts'
 import { shellWord } from '../tell/words/commands.ts'
 import type { Finding } from '../tell/words/doctor.ts'
 import { ok, warning } from './doctor/checks.ts'
-import { codexFor, enginesNamed, namedCodex, timesOf } from './engine-of-project.ts'
+import { codexFor, namedCodex, timesOf } from './engine-of-project.ts'
 import { settingsOf } from './open-run.ts'
 import { externalEngine, type NamedEngine, PRESETS } from './settings/engines.ts'
 import type { World } from './world.ts'
@@ -19,14 +19,16 @@ const ANSWER_MS = 40_000
 /**
  * The agents of other makers that can run rounds: each begins a session in its box, in a new empty directory, and ends it. No
  * model is asked. A finding for each.
- * @param which all, or those that the settings name
+ * @param only their names; null: all
  */
-export async function lookAtEngines(world: World, directory: string, which: 'all' | 'named'): Promise<Finding[]> {
+export async function lookAtEngines(
+  world: World,
+  directory: string,
+  only: readonly string[] | null = null,
+): Promise<Finding[]> {
   const loaded = await settingsOf(world, directory, {})
   const { settings, engines } = loaded
-  const named = new Set(enginesNamed(loaded).map(({ name }) => name))
-  const asked = [...engines.values()].filter(({ name }) => which === 'all' || named.has(name))
-  if (asked.length === 0) return []
+  const asked = [...engines.values()].filter(({ name }) => only === null || only.includes(name))
   const { clock, platform, env, home, templates, pid } = world
   const root = rootOf(world)
   const binary = await codexFor(world, recordsOf({ root, templates }, directory), namedCodex(loaded), {

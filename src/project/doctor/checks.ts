@@ -17,7 +17,7 @@ import { runWithExeca } from '../../platform/run-process.ts'
 import type { Check, Finding } from '../../tell/words/doctor.ts'
 import { findGit } from '../../workspace/git/find-git.ts'
 import { findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
-import { reachOf, recordsInReach } from '../engine-of-project.ts'
+import { enginesNamed, reachOf, recordsInReach } from '../engine-of-project.ts'
 import { settingsOf } from '../open-run.ts'
 import { isBuiltIn } from '../settings/providers.ts'
 import { type Settings, settingsSchema } from '../settings/schema.ts'
@@ -232,6 +232,8 @@ export interface SettingsInUse {
   codexBin: string | null
   /** Those that the person has written of, that of the rounds, and that which carries out the tasks of changes. */
   providers: readonly Provider[]
+  /** Names of the engines of other makers that are named for the rounds or a role. */
+  engines: readonly string[]
 }
 
 /** Asks each provider of the person's whether it is there, and has its model. */
@@ -257,11 +259,9 @@ export async function checkSettings(
   codexBin: string | null,
 ): Promise<Checked<SettingsInUse>> {
   try {
-    const { settings, sources, providers, gatePlaces, gateRefusal } = await settingsOf(
-      world,
-      directory,
-      codexBin === null ? {} : { codexBin },
-    )
+    const loaded = await settingsOf(world, directory, codexBin === null ? {} : { codexBin })
+    const { settings, sources, providers, gatePlaces, gateRefusal } = loaded
+    const named = new Set(enginesNamed(loaded).map(({ name }) => name))
     if (gateRefusal !== null) throw new UserError('CM0701', gateRefusal)
     const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
     const written = [
@@ -277,6 +277,7 @@ export async function checkSettings(
         providers: [...providers.values()].filter(
           each => each.name === settings.provider || each.name === settings.change.executor || !isBuiltIn(each),
         ),
+        engines: [...loaded.engines.keys()].filter(name => named.has(name)),
       },
     }
   } catch (error) {
@@ -284,7 +285,7 @@ export async function checkSettings(
     const mend = 'Correct or remove it. `settings.js` of codemachine lists all settings.'
     return {
       findings: [problemOf('settings', error, mend)],
-      value: { settings: v.parse(settingsSchema, defaults), codexBin, providers: [] },
+      value: { settings: v.parse(settingsSchema, defaults), codexBin, providers: [], engines: [] },
     }
   }
 }

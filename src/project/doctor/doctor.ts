@@ -67,7 +67,9 @@ export async function* examine(
   const inUse = settings.value
   const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
   const engine =
-    inUse === null ? null : run.look('engine', BEGIN_MS, () => lookAtEngines(world, options.directory, 'named'))
+    inUse === null || inUse.engines.length === 0
+      ? null
+      : run.look('engine', BEGIN_MS, () => lookAtEngines(world, options.directory, inUse.engines))
   for (const each of started) yield await each
   if (codex !== null) yield await codex
   if (providers !== null) yield await providers

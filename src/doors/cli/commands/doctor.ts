@@ -20,7 +20,7 @@ export async function doctor(
 
 /** `codemachine engines`: the agents that can run rounds, each tried in its box. */
 export async function engines(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
-  const findings = await lookAtEngines(context, directoryOf(context, place), 'all')
+  const findings = await lookAtEngines(context, directoryOf(context, place))
   if (json) {
     context.stdout.write(`${JSON.stringify(findings)}\n`)
     return 0
