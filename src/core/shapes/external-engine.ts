@@ -17,3 +17,17 @@ export interface ExternalEngine {
   /** The modes in which it asks nobody, by the ids that it offers, the first choice first: what it may do is what its box lets it do. */
   modes: readonly string[]
 }
+
+/** Which engines worked on a session, each by its name. */
+export interface EnginesAtWork {
+  /** Rounds that began. */
+  rounds: Record<string, number>
+  /** The last changes between them, each with the round that began so. */
+  changes?: { round: number; from: string; to: string }[] | undefined
+  /** Calls of agents that have an engine of their own. */
+  agents?: Record<string, number> | undefined
+  /** That of the reviewer, where it has one. */
+  review?: string | undefined
+  /** Hosts that its agents reached, and their commands with them; `*`: all. */
+  reached?: Record<string, string[]> | undefined
+}

@@ -1,11 +1,11 @@
 import type { TokenCounts, TreeChanges } from '../../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../../core/events/outcome.ts'
-import type { Certificate } from '../../core/rules/certificate.ts'
 import type { ContractState, SentenceNow } from '../../core/rules/contract.ts'
 import type { Cost } from '../../core/rules/cost.ts'
 import type { CounterProof } from '../../core/rules/proof/counter-proof.ts'
 import type { Finding } from '../../core/rules/review.ts'
 import type { Adopted } from '../../core/shapes/conversation.ts'
+import type { EnginesAtWork } from '../../core/shapes/external-engine.ts'
 import type { SessionStatus } from '../../core/state/state.ts'
 import type { BoardRow, CardFact, ReportSection } from '../../core/view.ts'
 
@@ -41,7 +41,7 @@ export interface ReportData {
   updatedAt: string
   totals: ReportTotals
   /** Which engines worked; left out: codex alone. */
-  engines?: Certificate['engines']
+  engines?: EnginesAtWork | undefined
   /** How many more rounds would fit into the usage window, about, and when it is renewed; null if that cannot be said. */
   forecast: { rounds: number; until: string } | null
   proof: ReportProof

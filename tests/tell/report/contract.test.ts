@@ -18,7 +18,7 @@ test('a report begins with what to look at first, then the sentences, and says n
   const first = page.slice(at('Look at this first'), at('What you asked for'))
   expect(first.match(/<li>.*?<\/li>/gs)?.map(item => item.replace(/<[^>]*>/g, '').slice(0, 12))).toEqual([
     'S2 weak: its',
-    'S3 holds, wi',
+    'S3 its check',
     'S1 has a fla',
     'Assumed: Yes',
     'Protected: t',
