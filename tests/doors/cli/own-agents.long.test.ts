@@ -166,7 +166,7 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     [
       'a right',
       'prompt = "a.md"\nsandbox = "danger-full-access"',
-      'CONFIG:3: agents.security-expert.sandbox is an unknown key; the known ones are prompt, model, effort, enabled, description.',
+      'CONFIG:3: agents.security-expert.sandbox is an unknown key; the known ones are prompt, model, effort, engine, enabled, description.',
     ],
     [
       'no prompt',
@@ -292,7 +292,7 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   expect(stderr.trimEnd().split('\n')).toEqual(
     [
       expect.stringContaining('codemachine.toml:5: agents.Evil cannot have this name; ') as string,
-      'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, enabled, description. codemachine ignores it.',
+      'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, engine, enabled, description. codemachine ignores it.',
       `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), and that one is used; give yours another name. codemachine ignores it.`,
       'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, and that one is used; give yours another name. codemachine ignores it.',
       expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; put a folder/) as string,
