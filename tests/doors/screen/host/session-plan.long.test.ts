@@ -101,7 +101,7 @@ test('what the change did is shown by tasks, whatever the formatting; the old pl
   expect(plan()).toEqual(['Something else'])
   writeFileSync(tasksFile(scene), JSON.stringify({ tasks: tasks(['By hand']) }))
   terminal.press({ text: '3' }, 'enter')
-  await terminal.until('tasks.json was changed after the plan was')
+  await terminal.until('tasks.json was changed after the plan;')
   expect(plan()).toEqual(['By hand'])
   terminal.press('ctrl+c')
   await terminal.until('Ctrl+C again leaves')
