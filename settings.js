@@ -174,7 +174,7 @@ export default {
     /** The engine that plans; null: that of the rounds. */
     plannerEngine: null,
 
-    /** The engine that carries out the tasks, in the place of `executor`; null: that of the rounds. */
+    /** The engine that carries out the tasks instead of `executor`; null: that of the rounds. */
     executorEngine: null,
   },
 

@@ -218,7 +218,7 @@ export const errorKinds = {
   },
   CM0502: {
     title: 'git cannot read the directory: it contains a pipe or device',
-    cause: 'git would wait for ever for a pipe, socket or device in the place of a file.',
+    cause: 'A pipe, socket or device stands where git expects a file, and git would wait for it forever.',
     remedy: 'Remove what the message names, or put a plain file there; then `codemachine resume`.',
   },
   CM0503: {

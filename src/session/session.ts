@@ -455,7 +455,7 @@ export class Session {
   }
 
   /**
-   * Whether another engine goes on in the place of one that cannot.
+   * Whether another engine replaces one that cannot work.
    * @param until when its usage window resets, Unix time in ms; null: nobody knows
    */
   #fallsBack(thread: ThreadSpec, outcome: RoundOutcome, until: number | null): boolean {

@@ -14,7 +14,7 @@ export interface FallbackTerms {
   on: readonly FallbackCause[]
 }
 
-/** When an engine has room again that a person has to mend: not in this run of the session. Unix time, ms. */
+/** When an engine has room again whose fault a person has to fix: not in this run of the session. Unix time, ms. */
 export const NOT_IN_THIS_RUN = 8.64e15
 
 /** For what another engine may go on after a round that ended so; null: for nothing. Pure. */

@@ -278,7 +278,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     providerTokens: tokensOfProviders(state),
     threadTokens: {},
     failures: NO_FAILURES,
-    // What a person had to mend may be mended.
+    // The person may have fixed what was wrong.
     fullUntil: Object.fromEntries(Object.entries(state.fullUntil).filter(([, until]) => until < NOT_IN_THIS_RUN)),
     // A person has looked at it since it ended.
     stall: ended === null ? state.stall : NO_STALL,

@@ -15,7 +15,7 @@ const AUTHOR = Object.fromEntries(
 )
 const MOST_COMMITS = 500
 
-/** Puts a bundle on a commit, in the place of an earlier one. */
+/** Puts a bundle on a commit, and replaces an earlier one. */
 export async function writeNote({ setting }: Pick<Checkout, 'setting'>, commit: string, text: string): Promise<void> {
   const written = { setting: withVariables(setting, AUTHOR) }
   const result = await runGitIn(written, [...NOTES, 'add', '-f', '-F', '-', commit], toLatin1(text))

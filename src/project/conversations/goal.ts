@@ -12,7 +12,7 @@ const STEP_CHARS = 200
 /**
  * The goal that continues a conversation: the person's own request, and below it what was said and planned, marked as no
  * instruction. Without secrets and control characters. Null if the person has asked for nothing. Pure but for `redactor`.
- * @param request the person's, in the place of their last one in the conversation; left out: that one
+ * @param request replaces the person's last request in the conversation; left out: that one counts
  */
 export function goalFrom(
   { maker, id, said, plan }: Conversation & ConversationText,

@@ -21,7 +21,7 @@ import { runOptionsOf } from '../run-options.ts'
 import { run } from './run.ts'
 
 interface AdoptFlags extends RunFlags {
-  /** The goal in the place of the person's last request, as typed. */
+  /** The goal as typed; it replaces the person's last request. */
   goal?: string
   /** Whether the proposed goal is said to be right. */
   yes?: true
