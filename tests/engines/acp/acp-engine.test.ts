@@ -163,6 +163,19 @@ test('the agent reaches the hosts of its engine alone, and has a loopback of its
   expect(await written('own')).toBe('own\n')
 })
 
+test('a codex that keeps no agent to its hosts starts none', async () => {
+  const place = atEnd.use(await makePlace(''))
+  // It runs what it is given, as a version would that has dropped its proxy.
+  const path = join(place.root, 'codex')
+  await writeFile(path, '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n', { mode: 0o755 })
+  const setup = await setupIn(place, { binary: { path, version: '0.999.0' } })
+  const engine = new AcpEngine(scriptedAgent('http://127.0.0.1:9'), setup)
+  atEnd.defer(() => engine.close())
+  expect(await engine.greet()).toMatchObject({
+    message: expect.stringContaining('does not keep the agent to its hosts'),
+  })
+})
+
 test('a thread that may only read changes nothing in the work directory', async () => {
   const { place, prepared } = await open({ commands: ['echo a > a'], thread: { readOnly: true } })
   expect(await play(prepared).outcome).toEqual({ class: 'worked', message: null })

@@ -39,7 +39,7 @@ test('a sandbox that starts commands is found to, on the app-server of the next 
 test('a codex that does not say is left to its round, which a person who stops the session later does not end', async () => {
   const place = atEnd.use(await makePlace(''))
   const path = await writePeer(place.root, "on['command/exec'] = () => {}")
-  const { engine, play } = await openEngine({ path, directory: place.directory, requestMs: 300 })
+  const { engine, play } = await openEngine({ path, directory: place.directory, requestMs: 1_500 })
   atEnd.defer(() => engine.close())
   engine.warm()
   const stop = new AbortController()

@@ -61,8 +61,7 @@ describe('the goal from a conversation', () => {
         redactor,
       ) ?? ''
     expect(goal).not.toContain('k3y-0f')
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there
-    expect(goal).not.toMatch(/[\u001b\u202e]/)
+    expect(goal).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u)
     expect(goal.startsWith('Use [secret SHOP_KEY]')).toBe(true)
   })
 
