@@ -244,6 +244,13 @@ export class Engines {
     return event.type === 'limits' ? { engine, ...event } : event
   }
 
+  /** The engine of a turn that is no round, as it is journaled, with the hosts that it reaches; nothing if its thread names none. */
+  named({ engine }: Pick<ThreadSpec, 'engine'>): { engine?: string; reaches?: readonly string[] } {
+    if (engine === undefined) return {}
+    const { reaches } = this.of({ engine })
+    return { engine, ...(reaches && { reaches: [...reaches] }) }
+  }
+
   /** Has the engine of a thread prepare it, as `Engine.prepare`. */
   prepare(thread: ThreadSpec): PreparedRound {
     return this.of(thread).prepare(thread)

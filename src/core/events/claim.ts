@@ -112,6 +112,7 @@ export const claimEvent = variant('type', {
       'why: `asked` (a person wants a review before done), `protected` (protected files differ), `configuration` (configuration that gates run through differs), `counter-proof` (it left doubts about a gate)',
     ),
     engine: about(optional(text), 'the engine; left out: that of the rounds'),
+    reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,

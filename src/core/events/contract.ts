@@ -55,6 +55,7 @@ export const contractEvent = variant('type', {
     ),
     sentence: about(optional(text), 'the one that it is about; left out: all'),
     engine: about(optional(text), 'the engine; left out: that of the rounds'),
+    reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,

@@ -30,6 +30,7 @@ export const planEvent = variant('type', {
     ),
     parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
     engine: about(optional(text), 'the engine; left out: that of the round'),
+    reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,
     paths: about(

@@ -225,7 +225,8 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
 export function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
   const { roundsOfEngines: rounds, agentsOfEngines, engineChanges, review, reachOfEngines } = state
   const reviewer = review?.engine ?? null
-  if (reviewer === null && Object.keys({ ...rounds, ...agentsOfEngines }).every(name => name === 'codex')) return {}
+  const names = Object.keys({ ...rounds, ...agentsOfEngines, ...reachOfEngines })
+  if (reviewer === null && names.every(name => name === 'codex')) return {}
   const reached = Object.fromEntries(Object.entries(reachOfEngines).map(([name, hosts]) => [name, [...hosts]]))
   return {
     engines: {

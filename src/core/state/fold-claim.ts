@@ -12,7 +12,15 @@ import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
 import { planAfterBrokenMemory, planAfterGate } from './fold-plan.ts'
-import { afterOtherTurn, type Claim, type FoldsOf, type GateFailure, gaveNoAnswer, type SessionState } from './state.ts'
+import {
+  afterOtherTurn,
+  type Claim,
+  type FoldsOf,
+  type GateFailure,
+  gaveNoAnswer,
+  reachAfter,
+  type SessionState,
+} from './state.ts'
 
 /** The state after one more event of a done claim. Pure. */
 export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
@@ -35,6 +43,7 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   'review-started': (state, event, at) => ({
     ...state,
     providerInUse: event.provider ?? null,
+    reachOfEngines: reachAfter(state, event),
     checking: {
       kind: 'review',
       review: event.review,

@@ -15,7 +15,7 @@ import {
 import { sentenceNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { PLAN_CHOICES } from './plan.ts'
-import { afterOtherTurn, type FoldsOf, gaveNoAnswer, type SessionState } from './state.ts'
+import { afterOtherTurn, type FoldsOf, gaveNoAnswer, reachAfter, type SessionState } from './state.ts'
 
 /** The id of the decision on a contract, and its choices. */
 export const CONTRACT_DECISION = 'contract'
@@ -60,12 +60,16 @@ export function contractPutBack(contract: ContractState | null): ContractState |
 
 /** The state after one more event of the contract. Pure. */
 export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
-  'contract-turn-started': (state, { role, sentence = null, engine = null, provider = null, model }, at) => ({
-    ...state,
-    contract: withWho(state.contract, role, { engine, provider, model }),
-    providerInUse: provider,
-    checking: { kind: 'contract', role, sentence, since: at },
-  }),
+  'contract-turn-started': (state, event, at) => {
+    const { role, sentence = null, engine = null, provider = null, model } = event
+    return {
+      ...state,
+      contract: withWho(state.contract, role, { engine, provider, model }),
+      providerInUse: provider,
+      reachOfEngines: reachAfter(state, event),
+      checking: { kind: 'contract', role, sentence, since: at },
+    }
+  },
   'contract-turn-ended': endTurn,
   'contract-drafted': (state, event) => withContract(state, contract => drafted(contract, event)),
   'contract-dropped': state =>

@@ -15,7 +15,7 @@ import {
   type TaskPlan,
   taskOf,
 } from './plan.ts'
-import { type FoldsOf, type PartOfRound, partOf, type SessionState } from './state.ts'
+import { type FoldsOf, type PartOfRound, partOf, reachAfter, type SessionState } from './state.ts'
 
 /** The most that is kept of what an agent was asked for. */
 const REQUEST_CHARACTERS = 200
@@ -32,6 +32,7 @@ export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
   'agent-started': (state, event, at) => ({
     ...state,
     agents: withAgent(state.agents, event, at),
+    reachOfEngines: reachAfter(state, event),
     agentsOfEngines:
       event.engine === undefined
         ? state.agentsOfEngines

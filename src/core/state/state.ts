@@ -326,7 +326,7 @@ export interface SessionState extends UsedLogins {
   roundsOfEngines: Readonly<Record<string, number>>
   /** Calls of agents that have an engine of their own, by engine. */
   agentsOfEngines: Readonly<Record<string, number>>
-  /** What `round-started` says that engines reach, by engine. */
+  /** What events say that engines reach, by engine. */
   reachOfEngines: Readonly<Record<string, readonly string[]>>
   overrides: readonly string[]
   said: RunOverrides
@@ -685,6 +685,14 @@ export function afterOtherTurn(state: SessionState, outcome: RoundOutcome, at: n
     threadTokens: {},
     failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
   }
+}
+
+/** The hosts that engines reach, once another turn has begun. Pure. */
+export function reachAfter(
+  { reachOfEngines }: SessionState,
+  { engine, reaches }: { engine?: string; reaches?: readonly string[] },
+): SessionState['reachOfEngines'] {
+  return engine === undefined || reaches === undefined ? reachOfEngines : { ...reachOfEngines, [engine]: reaches }
 }
 
 /** Whether such a turn that ended so does not come to an answer, and nothing else was in its way. Pure. */

@@ -62,7 +62,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     request: requestOf(task),
     door,
     parent: call.parent?.instance ?? null,
-    ...(thread.engine === undefined ? {} : { engine: thread.engine }),
+    ...engines.named(thread),
     model: thread.model,
     effort: thread.effort,
     paths,

@@ -42,7 +42,7 @@ export async function reviewClaim(
     round,
     review,
     causes,
-    ...(thread.engine === undefined ? {} : { engine: thread.engine }),
+    ...engines.named(thread),
     ...(thread.provider === undefined ? {} : { provider: thread.provider }),
     model: thread.model,
     effort: thread.effort,

@@ -102,6 +102,16 @@ test('protected files are certified only where a gate protects some, with those 
   expect(changed.protectedChanged).not.toEqual([])
 })
 
+test('the hosts of an engine that only wrote the contract, or only worked for an agent, are certified', () => {
+  const [first = sampleEvents['session-created'], ...others] = DONE
+  const of = { engine: 'mine', reaches: ['api.example.com'] }
+  for (const type of ['contract-turn-started', 'agent-started'] as const) {
+    const { engines } = certificateOf(stateAfter([first, { ...sampleEvents[type], ...of }, ...others]), FACTS)
+    expect(engines?.reached, type).toEqual({ mine: ['api.example.com'] })
+  }
+  expect(certificateOf(stateAfter(DONE), FACTS)).not.toHaveProperty('engines')
+})
+
 test('a session that is not done has none', () => {
   const limit: SessionEvent = {
     ...sampleEvents['session-ended'],

@@ -84,5 +84,5 @@ test('a build one of whose agents has another engine ends done, and its certific
   expect(planOf(scene).map(({ done }) => done)).toEqual([true, true])
   const calls = eventsOf(events, 'agent-started').map(({ agent, engine = 'codex' }) => `${agent} ${engine}`)
   expect(calls.toSorted()).toEqual(['backend-dev mine', 'frontend-dev codex'])
-  expect(certificateOf(scene).engines).toMatchObject({ agents: { mine: 1 } })
+  expect(certificateOf(scene).engines).toMatchObject({ agents: { mine: 1 }, reached: { mine: ['127.0.0.1'] } })
 })

@@ -50,6 +50,8 @@ test('a reviewer of another engine than the rounds has to agree, and is asked wi
   const review = events.find(event => event.type === 'review-started')
   expect(review).toMatchObject({ engine: 'mine', model: null })
   expect(other.requests).toHaveLength(1)
+  const { engines } = JSON.parse(findIn(place, []).recorded('done.json'))
+  expect(engines).toMatchObject({ rounds: { codex: 2 }, reached: { mine: ['127.0.0.1'] } })
 })
 
 promise('E39', 'Another engine goes on with the same round where the usage window of codex is full')

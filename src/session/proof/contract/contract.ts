@@ -151,7 +151,7 @@ export class ContractWork {
     log.emit({
       type: 'contract-turn-started',
       ...of,
-      ...(thread.engine === undefined ? {} : { engine: thread.engine }),
+      ...engines.named(thread),
       ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       effort: thread.effort,
