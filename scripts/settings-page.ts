@@ -120,6 +120,7 @@ const TAIL = `
 | table | | project |
 | --- | --- | --- |
 | \`[[gates]]\` | [gates](gates.md) | more of them, never in place of yours |
+| \`[hooks.MOMENT]\` | [hooks](../guides/hooks.md) | more of them, in the sandbox |
 | \`[agents.NAME]\` | [agents of your own](../guides/team-of-agents.md#agents-of-your-own) | more of them, never in place of yours or a shipped one |
 | \`[providers.NAME]\` | [model servers](../guides/local-model.md#your-own-server) | nothing |
 | \`[engines.NAME]\` | [other engines](../guides/engines.md#an-engine-of-your-own) | nothing |

@@ -12,6 +12,7 @@ import type { RunOverrides } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ModelPrice } from '../core/rules/cost.ts'
 import type { AgentRoster } from '../core/shapes/agent.ts'
+import type { Hook } from '../core/shapes/hook.ts'
 import type { Providers } from '../core/shapes/provider.ts'
 import type { SessionSecrets } from '../core/shapes/secrets.ts'
 import type { Shell } from '../core/shapes/shell.ts'
@@ -117,6 +118,10 @@ export interface Run extends AsyncDisposable {
   traces: SandboxTraces
   /** What a new session has to pass before done. */
   gates: readonly Gate[]
+  /** The commands that run at moments of each session. */
+  hooks: readonly Hook[]
+  /** Where agents can write: no program of the person's is taken from there. */
+  where: WritableByAgents
   /** The command that `--verify auto` has put among them; null: it was not typed. */
   tests: ProjectTests | null
   /** Why no session can be run with them, a sentence; null if one can. */
@@ -218,6 +223,8 @@ export async function openRun(
     savepoints,
     traces,
     gates,
+    hooks: loaded.hooks,
+    where,
     tests,
     gateRefusal,
     contractOnly: options.contractOnly === true,

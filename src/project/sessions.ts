@@ -45,6 +45,7 @@ import type { RunningSession } from './commands/steer.ts'
 import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
 import { newestBuild } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
+import { hookMeans } from './hooks.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates, warmFor } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
@@ -398,6 +399,7 @@ export class Sessions implements AsyncDisposable {
       lacksRoom: () => lacksRoom(records.directory),
       guard,
       means: proofEnvironment(this.#world, this.#run, deniedPaths),
+      hooks: hookMeans(this.#world, this.#run, deniedPaths),
       ...team,
       deniedPaths,
       shell,

@@ -5,6 +5,7 @@ import type { Gate, GateResult, GateTime, SessionOutcome } from '../core/events/
 import type { CheckOfSentence, CheckRun, Control, ProveTerms, Sentence } from '../core/rules/contract.ts'
 import type { FallbackTerms } from '../core/rules/fallback.ts'
 import type { CounterProof, CounterSearch, WorkChange } from '../core/rules/proof/counter-proof.ts'
+import type { Hook } from '../core/shapes/hook.ts'
 import { type FolderFiles, type Memory, NO_MEMORY, type PersonsFiles, type ScopeFiles } from '../core/shapes/memory.ts'
 import type { Providers } from '../core/shapes/provider.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -43,6 +44,29 @@ interface AgentMeans {
   atOnce: number
 }
 
+/** How one run of a shell line ended. */
+export type LineEnd = (
+  | { kind: 'exited'; exitCode: number }
+  | { kind: 'timed-out' }
+  | { kind: 'broken-off' }
+  | { kind: 'not-started'; problem: string }
+) & {
+  /** The last lines of what it printed, below those before that name a failure. */
+  output: string
+  durationMs: number
+}
+
+/** The hooks of a session, and what runs them. */
+export interface HookMeans {
+  /** In the order in which they run. */
+  hooks: readonly Hook[]
+  /** Every end of one is a value; never rejects for one. */
+  run(
+    hook: Hook,
+    on: { variables: Readonly<Record<string, string>>; signal: AbortSignal; timeoutMs: number },
+  ): Promise<LineEnd>
+}
+
 /** Who sees a session wait for a person: on its own screen, or from another process. */
 export interface Audience {
   /** Whether that does not change while the run lasts. */
@@ -72,6 +96,8 @@ export interface RunnerOptions {
   guard: RepositoryGuard
   /** Null for a session of which nothing is kept and nothing is proved: none of its rounds may claim that all is done. */
   means: ProofEnvironment | null
+  /** Left out: it has none. */
+  hooks?: HookMeans
   agents: AgentMeans
   /** Absolute paths that no command of an agent may read or make, as of now: where the secrets of the project are. */
   deniedPaths(): readonly string[]

@@ -13,6 +13,7 @@ import { findImages, mentionsImage } from '../workspace/files/images.ts'
 import type { Answers } from './answers.ts'
 import type { Budget } from './budget.ts'
 import { type AgentBook, Delegation } from './delegation/delegation.ts'
+import type { Hooks } from './hooks.ts'
 import type { RunnerOptions } from './options.ts'
 import type { PlanChange } from './plan/plan-change.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
@@ -35,6 +36,7 @@ interface RoundMeans {
   atHand: MemoryAtHand
   proof: Proof
   planChange: PlanChange
+  hooks: Hooks
   /** Runs the commands that agents want run with secrets; null: none of them can. */
   sessionShell: SessionShell | null
 }
@@ -90,7 +92,7 @@ export class Rounds {
     treeBefore: string,
   ): Promise<{ outcome: RoundOutcome; isShown: boolean; tree: string | null }> {
     const { template, log, personsFiles, engines, clock } = this.#options
-    const { ahead, answers, atHand, proof, planChange } = this.#means
+    const { ahead, answers, atHand, proof, planChange, hooks } = this.#means
     const round = log.state.roundsUsed + 1
     const prepared = ahead.take(spec.thread)
     const { thread } = prepared
@@ -113,6 +115,8 @@ export class Rounds {
     const { taskPlan, sandbox } = log.state
     if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS) await engines.settle()
 
+    const isHooked = !this.#options.asked.ending.aborted && engine.replays !== true
+    const refusal = isHooked ? (await hooks.run('after_round', round, outcome.class)).refusal : null
     await this.#synced
     if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)
     // A round that changes the plan makes no claim.
@@ -135,7 +139,7 @@ export class Rounds {
     const played = { outcome: ended, isShown }
     if (kind === 'round') {
       const judges = part.claims && !this.#isOffPlan(memory)
-      const after = judges ? this.#judge(memory, ended, tree) : this.#goOn(spec, ended, tree)
+      const after = judges ? this.#judge(memory, ended, tree, refusal !== null) : this.#goOn(spec, ended, tree)
       return { ...played, tree: await after }
     }
     await planChange.end(ended.class, memory, state)
@@ -197,9 +201,9 @@ export class Rounds {
   }
 
   /** Judges the claim of the round; without one, runs the gates of every round. Resolves with the fingerprint afterwards. */
-  async #judge(memory: MemorySnapshot, outcome: RoundOutcome, tree: string): Promise<string> {
+  async #judge(memory: MemorySnapshot, outcome: RoundOutcome, tree: string, isRefused: boolean): Promise<string> {
     const { log } = this.#options
-    const after = (await judgeClaim(memory, this.#options)) ?? tree
+    const after = (await judgeClaim(memory, this.#options, isRefused)) ?? tree
     if (log.state.claim.state === 'nominated' || outcome.class !== 'worked') return after
     return await this.#means.proof.runEachRound(after)
   }

@@ -23,6 +23,7 @@ import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/tem
 import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
 import { Budget } from './budget.ts'
+import { Hooks } from './hooks.ts'
 import type { RunnerOptions } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
 import { PlanCheck } from './plan/plan-check.ts'
@@ -66,6 +67,7 @@ export class Session {
   readonly #scopes: Scopes
   readonly #claim: ClaimProof
   readonly #contract: ContractWork
+  readonly #hooks: Hooks
   /** The changes of its plan, and the way back from the last one. */
   readonly planChange: PlanChange
   readonly #planCheck: PlanCheck
@@ -74,6 +76,8 @@ export class Session {
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
   #isFirst = true
+  /** Whether the hooks before the next round have run. */
+  #isHooked = false
   #stage: 'running' | 'ending' | 'over' = 'running'
   /** Aborted to have a wait for a person look again. */
   #woken = new AbortController()
@@ -92,7 +96,13 @@ export class Session {
     this.#proof = new Proof(options, budget)
     this.#scopes = new Scopes(options, this.#proof, this.#answers)
     this.#contract = new ContractWork(options, budget)
-    this.#claim = new ClaimProof(options, { proof: this.#proof, scopes: this.#scopes, contract: this.#contract })
+    this.#hooks = new Hooks(options, budget)
+    this.#claim = new ClaimProof(options, {
+      proof: this.#proof,
+      scopes: this.#scopes,
+      contract: this.#contract,
+      hooks: this.#hooks,
+    })
     this.planChange = new PlanChange(options)
     this.#planCheck = new PlanCheck(options, this.#proof)
     const leftMs = () => budget.leastMs
@@ -105,6 +115,7 @@ export class Session {
       atHand: this.#memory,
       proof: this.#proof,
       planChange: this.planChange,
+      hooks: this.#hooks,
       sessionShell,
     })
     this.#steps = new OwnSteps(options, {
@@ -278,9 +289,23 @@ export class Session {
     const rounds = isReplan ? 0 : isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
     const thread = this.#providers.complete(step.round.thread)
     const guards = { pauses: !isReplan, answer: step.round.answer, rounds, thread, isFirst: this.#isFirst }
+    const isReplay = this.#options.engines.of(thread).replays === true
+    if (!isReplay && !this.#isHooked && this.#hooks.has('before_round'))
+      return await this.#unlessKept(guards, async () => await this.#askHooks())
     return await this.#unlessKept(guards, async way => {
       return await this.#round(step, this.#providers.follow(thread, way), tree, memory)
     })
+  }
+
+  /** Runs the hooks before a round, which may change files; an outcome if one does not let it begin. */
+  async #askHooks(): Promise<SessionOutcome | null> {
+    const round = this.#log.state.roundsUsed + 1
+    const { refusal, isComplete } = await this.#hooks.run('before_round', round)
+    this.#memory.forget()
+    this.#isHooked = isComplete
+    if (refusal === null) return null
+    const reason = `A hook before_round does not let round ${round} begin.`
+    return { kind: 'needs-person', reason, hint: { do: 'say', text: 'Do what it asks for, then resume the session.' } }
   }
 
   /** Plays the round, and does what follows; an outcome if the session ends. */
@@ -291,6 +316,7 @@ export class Session {
     memory: MemorySnapshot,
   ): Promise<SessionOutcome | null> {
     if (thread.provider === undefined) this.#isFirst = false
+    this.#isHooked = false
     if (step.kind === 'replan') this.planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
     const played = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
@@ -679,6 +705,10 @@ export class Session {
     if (outcome.kind === 'limit') await this.#proof.atLimit()
     emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()
+    const round = this.#log.state.last?.round ?? 0
+    if (outcome.kind === 'done') await this.#hooks.run('on_done', round, outcome.kind)
+    await this.#hooks.run('on_end', round, outcome.kind)
+    if (this.#hooks.ofProject) emitRestored(this.#log, await this.#options.guard.check())
     emitWarnings(this.#options)
     const { state } = this.#log
     const end: EventOf<'session-ended'> = {
@@ -735,6 +765,7 @@ export class Session {
     this.#rounds.interrupt()
     this.#proof.interrupt()
     this.#contract.interrupt()
+    this.#hooks.interrupt()
     this.#steps.interrupt()
     this.#woken.abort()
   }

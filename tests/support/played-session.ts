@@ -23,7 +23,14 @@ import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { Watchers } from '../../src/project/watch/live-share.ts'
 import { nothingSecret, type Redactor } from '../../src/secrets/redactor.ts'
 import type { AgentBook } from '../../src/session/delegation/delegation.ts'
-import type { Audience, CheckCame, ProofEnvironment, RepositoryGuard, RunnerPolicy } from '../../src/session/options.ts'
+import type {
+  Audience,
+  CheckCame,
+  HookMeans,
+  ProofEnvironment,
+  RepositoryGuard,
+  RunnerPolicy,
+} from '../../src/session/options.ts'
 import { PersonAsked } from '../../src/session/person.ts'
 import { openOutputs } from '../../src/session/records/outputs.ts'
 import type { KeptPlan } from '../../src/session/records/plan-before.ts'
@@ -131,6 +138,8 @@ export interface PlayOptions {
     signal: AbortSignal,
     look: () => Promise<string>,
   ) => Partial<GateResult> | Promise<Partial<GateResult>>
+  /** What runs at its moments; nothing if left out. */
+  hooks?: HookMeans
   /** The templates that there are; codemachine's own if left out. */
   templates?: TemplateKinds
   /** How a command of the template comes out; passed if left out. */
@@ -290,6 +299,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     lacksRoom: async () => options.lacksRoom ?? false,
     guard: options.guard ?? { check: async () => null },
     means: playedMeans(options),
+    ...(options.hooks && { hooks: options.hooks }),
     recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
     deniedPaths: () => options.shell?.secrets.unreadable() ?? [],

@@ -26,6 +26,7 @@ const refusalReason = oneOf(
   'nothing-done',
   'goal-changed',
   'contract-failed',
+  'hook-refused',
 )
 
 const reviewAnswer = fields({ verdict: oneOf('agreed', 'findings'), summary: text, findings: listOf(finding) })
@@ -136,7 +137,7 @@ export const claimEvent = variant('type', {
     round,
     reason: about(
       checkedAs(text, refusalReason),
-      "`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: new ones; `person-said-more`: during the proof; `nothing-done`: no file changed, and there is no task; `goal-changed`: its round changed the person's words; `contract-failed`: a sentence of the contract does not hold",
+      "`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: new ones; `person-said-more`: during the proof; `nothing-done`: no file changed, and there is no task; `goal-changed`: its round changed the person's words; `contract-failed`: a sentence of the contract does not hold; `hook-refused`: a hook does not let it pass",
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
     scope: optional(ofScope),

@@ -1,3 +1,4 @@
+import { HOOK_MOMENTS } from '../shapes/hook.ts'
 import {
   about,
   anyValue,
@@ -162,11 +163,37 @@ export const stepEvent = variant('type', {
 
 const key = about(text, 'the name of the secret, as of a variable')
 
-/** How a command of `run_shell` ended. */
+/** How a command of `run_shell`, or a hook, ended. */
 const shellStatus = oneOf('passed', 'failed', 'timed-out', 'not-started', 'broken-off')
 
-/** Events of the commands that codemachine runs for agents, and of the secrets that these commands need. */
+const hook = {
+  round: about(number, 'the one that ended last; of `before_round`: the next one'),
+  hook: about(
+    checkedAs(text, oneOf(...HOOK_MOMENTS)),
+    'the moment: `before_round`, `after_round`, `on_claim`, `on_done`, `on_end`',
+  ),
+  of: about(
+    oneOf('person', 'project'),
+    'whose settings file names it: `person`, or `project`, whose hooks run in the sandbox',
+  ),
+}
+
+/** Events of hooks, of the commands that codemachine runs for agents, and of the secrets that these commands need. */
 export const shellEvent = variant('type', {
+  'hook-started': hook,
+  'hook-ended': {
+    ...hook,
+    run: about(text, 'the line for a shell'),
+    status: about(shellStatus, 'as in `shell-ran`'),
+    exitCode: about(nullOr(number), '`null` if it did not end by itself'),
+    durationMs: number,
+    output: about(text, 'the end of what it printed, at most 4,000 characters'),
+    problem: about(nullOr(text), 'why it could not be run, a sentence; `null` if it ran'),
+    refuses: about(
+      optional(literal(true)),
+      'codemachine refuses for it: `before_round` the round, `after_round` and `on_claim` the claim; left out: it goes on',
+    ),
+  },
   'shell-ran': {
     round: about(number, 'the round in which it was wanted'),
     command: about(text, 'the line for a shell, at most 16,000 characters'),

@@ -107,6 +107,7 @@ export type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
   | { kind: 'counter-proof'; gate: SessionState['gates'][number] }
+  | { kind: 'hook' }
   | { kind: 'review'; causes: readonly ReviewCause[] }
   | { kind: 'refuse'; reason: RefusalReason; detail: string }
   | { kind: 'contract'; step: Exclude<ContractProof, { kind: 'refuse' }> }
@@ -125,6 +126,8 @@ interface ProofNow {
   /** The gates that have run in this pass; in the second one they run on what the first has left. */
   ran: ReadonlySet<string>
   pass: 1 | 2
+  /** Whether hooks have still to look at the claim. */
+  hasHook: boolean
   /** The tree that the pass began with. */
   from: string
   /** Files that were claimed, and that gates have changed which had not done so before any work was done. */
@@ -134,7 +137,7 @@ interface ProofNow {
 /**
  * What comes next in the proof of a claim (docs/inside/design.md, "When is a session done", part 6). First every gate runs,
  * and all once more if they left another tree. Then the counter-proof of each required gate, and the checks of the
- * contract. A review follows if a person wants one, if protected files or files that gates run through changed, or if a
+ * contract, then the hooks. A review follows if a person wants one, if protected files or files that gates run through changed, or if a
  * counter-proof left doubts.
  * Pure.
  */
@@ -159,6 +162,8 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
 
   const check = byContract(state, contract => nextClaimCheck(contract, now.tree, state.last?.round ?? 0))
   if (check !== null) return check
+
+  if (now.hasHook) return { kind: 'hook' }
 
   const configuration = state.gateConfiguration?.digest ?? null
   const isDoubted = gates.some(({ name }) => (counterProofOf(state, name, now.tree)?.doubts.length ?? 0) > 0)

@@ -25,7 +25,7 @@ export interface Notice {
   isOfProof?: true
 }
 
-/** Whose words a notice holds: a person's, a gate's result and output, or codemachine's own. */
+/** Whose words a notice holds: a person's, the result and output of a gate or a hook, or codemachine's own. */
 type NoticeSource = 'person' | 'gate' | 'codemachine'
 
 /** What the round after a crash of codemachine is told. */
@@ -127,21 +127,40 @@ export function gateNotice(when: GateTime, result: GateResult, hasWorked = false
   return { from: 'gate', text: `${describeGate(result)}${since}` }
 }
 
+const HOW_GATES_END = {
+  passed: 'passes',
+  'timed-out': 'did not come to its end in time',
+  'not-started': 'could not be run',
+  'broken-off': 'was broken off',
+} as const
+
 /** How a gate came out, with the end of what it printed. */
 export function describeGate({ gate, status, exitCode, problem, output }: GateResult): string {
+  const code = exitCode === null ? '' : ` (exit code ${exitCode})`
   const how = {
-    passed: 'passes',
-    flaky: `is flaky: it failed${exitCode === null ? '' : ` (exit code ${exitCode})`}, and passed when it was run again on the same files`,
-    failed: `fails${exitCode === null ? '' : ` (exit code ${exitCode})`}`,
-    'timed-out': 'did not come to its end in time',
-    'not-started': 'could not be run',
-    'broken-off': 'was broken off',
+    ...HOW_GATES_END,
+    flaky: `is flaky: it failed${code}, and passed when it was run again on the same files`,
+    failed: `fails${code}`,
   }[status]
   const why = problem === null ? '' : ` ${problem}`
   const printed =
     output.trim() === '' ? '' : `\n  The end of what it printed:\n    ${output.trimEnd().replaceAll('\n', '\n    ')}\n `
   return `The check \`${gate}\` ${how}.${why}${printed}`
 }
+
+/** What the next round is told of a hook that refuses the round before it. */
+export function hookNotice(run: HookRun): Notice {
+  return { from: 'gate', text: describeHook(run) }
+}
+
+/** Why a hook refuses: what it printed, or else how it ended. */
+export function describeHook({ hook, status, exitCode, problem, output }: HookRun): string {
+  if (status === 'failed' && output.trim() !== '') return `the hook ${hook} says: ${output.trim()}`
+  const how = status === 'failed' ? `fails (exit code ${exitCode})` : HOW_GATES_END[status]
+  return [`the hook ${hook} ${how}.`, ...(problem === null ? [] : [problem])].join(' ')
+}
+
+type HookRun = Omit<EventOf<'hook-ended'>, 'type'>
 
 /** What the next round is told of a task that was judged; null if nothing. */
 export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged'>): Notice | null {

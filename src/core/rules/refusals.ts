@@ -22,6 +22,7 @@ const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   },
   'contract-failed': { agent: '', person: { next: 'The next round works on it.' } },
   'gate-failed': { agent: '', person: { next: 'The next round works on it.' } },
+  'hook-refused': { agent: '', person: { next: 'The next round is told what it said.' } },
   'review-findings': {
     agent: '',
     person: { fact: 'the reviewer does not agree.', next: 'The next round works on the findings.' },

@@ -13,7 +13,7 @@ import { newContract } from '../rules/contract.ts'
 import { costAfter, usedSoFar } from '../rules/cost.ts'
 import { NOT_IN_THIS_RUN } from '../rules/fallback.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
-import { replannedNotice, stuckNotice } from '../rules/notices.ts'
+import { hookNotice, replannedNotice, stuckNotice } from '../rules/notices.ts'
 import {
   appendRequest,
   noticesAfterCutOff,
@@ -130,6 +130,11 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
 
 /** What comes of these is the template's own to keep. */
 const SHELL_FOLDS: FoldsOf<ShellEvent> = {
+  'hook-started': (state, { hook }, at) => ({ ...state, checking: { kind: 'hook', hook, since: at } }),
+  'hook-ended': (state, event) => {
+    const next = { ...state, checking: null }
+    return event.hook === 'after_round' && event.refuses === true ? withNotice(next, hookNotice(event)) : next
+  },
   'shell-ran': state => state,
   'secret-asked': state => state,
   'secret-set': state => state,

@@ -30,6 +30,7 @@ import type { CounterProof } from '../rules/proof/counter-proof.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { Adopted } from '../shapes/conversation.ts'
+import type { HookMoment } from '../shapes/hook.ts'
 import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import { CODEX_LOGIN, NO_LOGINS, type UsedLogins } from './usage.ts'
@@ -275,6 +276,7 @@ export type Checking =
   /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
   | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
   | { kind: 'check'; sentence: string; when: EventOf<'check-started'>['when']; since: number }
+  | { kind: 'hook'; hook: HookMoment; since: number }
   /** Somebody writes the contract, or wrong versions of the work; `sentence` null: all of it. */
   | { kind: 'contract'; role: EventOf<'contract-turn-started'>['role']; sentence: string | null; since: number }
 

@@ -150,6 +150,8 @@ interface SandboxCommand {
   readOnly?: true | undefined
   /** Absolute paths that it may neither read nor make, where the sandbox can deny that; left out: none. */
   unreadable?: readonly string[] | undefined
+  /** Variables that it has beside those of an agent's commands; left out: none. */
+  env?: Readonly<Record<string, string>>
   timeoutMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
@@ -239,7 +241,7 @@ class OneAtATime implements SandboxCommands {
         profile === null
           ? { sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network) }
           : { permissionProfile: profile.name },
-      env: { [MARK_VARIABLE]: mark, ...line.env },
+      env: { ...command.env, [MARK_VARIABLE]: mark, ...line.env },
       forCommands: shielded.forCommands,
       timeoutMs,
       signal,

@@ -26,7 +26,8 @@ export function effectiveGates(
 ): LoadedGates {
   const counting = new Map<string, GateEntry>()
   for (const entry of entries) {
-    checkTimeout(entry, settings)
+    const { layer, timeoutAt: at, gate } = entry
+    if (at !== null) checkTimeout({ layer, at, what: 'gates.timeout', timeoutMs: gate.timeoutMs }, settings)
     if (!counting.has(entry.gate.name)) counting.set(entry.gate.name, entry)
   }
   const network = reachesNetwork(settings)
@@ -76,15 +77,15 @@ function networkRefusal(entries: readonly GateEntry[]): string | null {
   return `${excess.networkAt}: gates.network is true, but the rounds have no network. A gate never has more rights than they. Allow it for both with --network, or remove it.`
 }
 
-/** A project's file cannot make a session wait longer for a gate than for a command of an agent. */
-function checkTimeout(
-  { layer, timeoutAt, gate }: GateEntry,
+/** A project's file cannot make a session wait longer for a command of its own than for one of an agent. */
+export function checkTimeout(
+  { layer, at, what, timeoutMs }: { layer: SettingsFile['layer']; at: string; what: string; timeoutMs: number },
   { commandMinutes }: Pick<Settings, 'commandMinutes'>,
 ): void {
-  if (layer !== 'project' || timeoutAt === null || gate.timeoutMs <= commandMinutes * 60_000) return
+  if (layer !== 'project' || timeoutMs <= commandMinutes * 60_000) return
   throw new UserError(
     'CM0701',
-    `${timeoutAt}: gates.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
+    `${at}: ${what} is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write it there.`,
   )
 }
 

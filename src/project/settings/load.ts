@@ -3,12 +3,14 @@ import * as v from 'valibot'
 import { UserError, unreachable } from '../../base/errors.ts'
 import type { ModelPrice } from '../../core/rules/cost.ts'
 import type { AgentTables } from '../../core/shapes/agent.ts'
+import type { Hook } from '../../core/shapes/hook.ts'
 import type { ProvidersByName } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import { valueProblem } from '../../platform/toml-check.ts'
 import { agentTables } from './agents.ts'
 import { effectiveEngines, type NamedEngines } from './engines.ts'
 import { effectiveGates, gateEntries, type LoadedGates } from './gates.ts'
+import { hooksOf } from './hooks.ts'
 import { type KeySettings, keySettings } from './keys.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
 import {
@@ -59,6 +61,8 @@ export interface LoadedSettings extends LoadedGates {
   lasting: Pick<Settings, 'model' | 'effort'>
   /** What both files say of agents, the person's first. */
   agentTables: AgentTables
+  /** The commands of both files that run at moments of a session. */
+  hooks: readonly Hook[]
   /** The keys of the screen, in the person's file. */
   keys: KeySettings
 }
@@ -102,6 +106,7 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
       remarks: agents.flatMap(({ remarks }) => remarks),
     },
     keys: keySettings(ofPerson),
+    hooks: hooksOf([ofPerson, ofProject], settings),
     ...gates,
   }
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { isBalanced } from '../../base/glob.ts'
 import { parseBytes, snakeCase } from '../../base/text.ts'
 import { FALLBACK_CAUSES } from '../../core/rules/fallback.ts'
+import type { HookMoment } from '../../core/shapes/hook.ts'
 import { CODEX_PROVIDER } from '../../core/shapes/provider.ts'
 import { SANDBOX_MODES } from '../../core/shapes/sandbox.ts'
 import {
@@ -481,6 +482,17 @@ const gateSchema = table({
   every_round: trueOrFalse,
 })
 
+const hookFields = {
+  run: v.pipe(command, v.metadata({ missing: 'write what it runs: run = "…"' })),
+  timeout: shortDuration,
+}
+
+/** A hook of a file that can refuse what it runs for. */
+const refusingHook = table({ ...hookFields, on_error: oneOf(['warn', 'refuse']) })
+
+/** One at the end of a session. */
+const lastHook = table(hookFields, { hints: { on_error: 'nothing is left that it could refuse; leave it out' } })
+
 /** A provider of a file, or of the environment. */
 export const providerSchema = table(
   {
@@ -602,6 +614,14 @@ export const settingsFileSchema = table(
       v.metadata({ names: agentName }),
     ),
     gates: v.array(gateSchema),
+    // They run in the sandbox, as gates of the project do.
+    hooks: table({
+      before_round: refusingHook,
+      after_round: refusingHook,
+      on_claim: refusingHook,
+      on_done: lastHook,
+      on_end: lastHook,
+    } satisfies Record<HookMoment, v.GenericSchema>),
     // A clone would name where the code is sent, lift a limit of cost, or say what Ctrl+E does.
     providers: may('none', v.record(providerTable, providerSchema)),
     engines: may('none', v.record(engineName, engineSchema)),

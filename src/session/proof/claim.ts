@@ -8,6 +8,7 @@ import type { ReviewCause } from '../../core/rules/review.ts'
 import { stallStep } from '../../core/rules/stall.ts'
 import type { MemorySnapshot } from '../../core/shapes/memory.ts'
 import { inScope } from '../../core/state/scope.ts'
+import type { Hooks } from '../hooks.ts'
 import type { RunnerOptions } from '../options.ts'
 import type { Scopes } from '../scope/scopes.ts'
 import type { SessionLog } from '../session-log.ts'
@@ -34,6 +35,8 @@ interface Passing {
   /** The tree that the pass began with, and the gates that have run in it. */
   from: string
   ran: ReadonlySet<string>
+  /** Whether the hooks have let it pass. */
+  hooked: boolean
 }
 
 /** With what a claim is proved. */
@@ -41,13 +44,15 @@ interface ClaimMeans {
   proof: Proof
   scopes: Scopes
   contract: ContractWork
+  hooks: Hooks
 }
 
 /** The steps for which the end or a pause of the session does not wait. */
-const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'review', 'contract'])
+const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'hook', 'review', 'contract'])
 
 const TAKEN_BACK = 'MAIN.md and tasks.json no longer claim it.'
 const REPLAYED = 'A round of it was replayed, and nothing that was replayed counts as done.'
+const REFUSED_AFTER_ROUND = 'the hook after_round does not let this round pass.'
 const CHANGED_SINCE = 'files were changed since it was claimed.'
 
 /**
@@ -59,13 +64,15 @@ export class ClaimProof {
   readonly #proof: Proof
   readonly #scopes: Scopes
   readonly #contract: ContractWork
+  readonly #hooks: Hooks
   #passing: Passing | null = null
 
-  constructor(options: RunnerOptions, { proof, scopes, contract }: ClaimMeans) {
+  constructor(options: RunnerOptions, { proof, scopes, contract, hooks }: ClaimMeans) {
     this.#options = options
     this.#proof = proof
     this.#scopes = scopes
     this.#contract = contract
+    this.#hooks = hooks
   }
 
   /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
@@ -82,13 +89,14 @@ export class ClaimProof {
     const stands = this.#stands(claim.by, memory)
     if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
     if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
-    const { claimed, pass, from, ran } = this.#begun(tree)
+    const { claimed, pass, from, ran, hooked } = this.#begun(tree)
     await proof.lookAtConfiguration(tree)
     const isProtectedChanged = await proof.isProtectedChanged(tree)
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
     // A person wants another plan meanwhile.
     if (log.state.claim.state !== 'nominated') return { tree, end: null }
-    const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
+    const hasHook = !hooked && log.state.scope === null && this.#hooks.has('on_claim')
+    const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed, hasHook })
     const takesTime = TAKES_TIME.has(step.kind)
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
@@ -102,6 +110,8 @@ export class ClaimProof {
       case 'again':
         this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
         return { tree, end: null }
+      case 'hook':
+        return await this.#askHooks(tree)
       case 'counter-proof':
         await proof.counterProve(step.gate, tree)
         return { tree, end: null }
@@ -118,6 +128,14 @@ export class ClaimProof {
       default:
         return unreachable(step)
     }
+  }
+
+  /** Has the hooks look at the claim; what they change of the files, the next step sees. */
+  async #askHooks(tree: string): Promise<AfterStep> {
+    const { refusal, isComplete } = await this.#hooks.run('on_claim', this.#round)
+    if (refusal !== null) return await this.#refused(tree, 'hook-refused', refusal)
+    if (isComplete) this.#passing = { ...this.#begun(tree), hooked: true }
+    return { tree: null, end: null }
   }
 
   /** Takes the proof by the contract one step further. */
@@ -208,7 +226,7 @@ export class ClaimProof {
   #begun(tree: string): Passing {
     const round = this.#round
     if (this.#passing?.round !== round) {
-      this.#passing = { round, claimed: tree, pass: 1, from: tree, ran: new Set() }
+      this.#passing = { round, claimed: tree, pass: 1, from: tree, ran: new Set(), hooked: false }
     }
     return this.#passing
   }
@@ -243,10 +261,12 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
 /**
  * Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. One that is
  * not refused stays nominated, to be proved. Returns the fingerprint of the work tree, if it was taken anew.
+ * @param isRefusedByHook whether a hook after the round refuses what it claims
  */
 export async function judgeClaim(
   snapshot: MemorySnapshot,
   options: Pick<RunnerOptions, 'log' | 'memory' | 'engines' | 'workTree'>,
+  isRefusedByHook: boolean,
 ): Promise<string | null> {
   const { log, memory } = options
   const { last } = log.state
@@ -257,7 +277,11 @@ export async function judgeClaim(
   const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree, ...whyNothingOf(verdict) }
   log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed, ...inScope(log.state) })
   const { tree, refusal } =
-    verdict.kind === 'refused' ? { tree: null, refusal: verdict } : await lookOnceMore(verdict.tree, options)
+    verdict.kind === 'refused'
+      ? { tree: null, refusal: verdict }
+      : isRefusedByHook
+        ? { tree: null, refusal: { reason: 'hook-refused' as const, detail: REFUSED_AFTER_ROUND } }
+        : await lookOnceMore(verdict.tree, options)
   if (refusal === null) return tree
   log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail, ...inScope(log.state) })
   await memory.withdrawClaim()

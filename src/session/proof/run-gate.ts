@@ -2,7 +2,7 @@ import { endWithFailures } from '../../base/failure-lines.ts'
 import type { Gate, GateResult } from '../../core/events/outcome.ts'
 import { networkRefused } from '../../core/rules/notices.ts'
 import { testCountOf } from '../../core/rules/proof/test-counts.ts'
-import type { RanGate, WorkTree } from '../options.ts'
+import type { LineEnd, RanGate, WorkTree } from '../options.ts'
 
 /** Runs shell lines in the sandbox of the rounds. */
 interface GateDoor {
@@ -13,19 +13,7 @@ interface GateDoor {
     signal: AbortSignal
     readOnly?: true | undefined
     unreadable?: readonly string[] | undefined
-  }): Promise<GateRun>
-}
-
-/** How one run of a gate ended. */
-type GateRun = (
-  | { kind: 'exited'; exitCode: number }
-  | { kind: 'timed-out' }
-  | { kind: 'broken-off' }
-  | { kind: 'not-started'; problem: string }
-) & {
-  /** The last lines of what it printed, below those before that name a failure. */
-  output: string
-  durationMs: number
+  }): Promise<LineEnd>
 }
 
 export interface GateOptions {
@@ -109,11 +97,11 @@ const CHANGED_PATHS = 50
 function play(
   { run, network, timeoutMs }: Gate,
   { door, signal, readOnly, unreadable }: GateOptions,
-): Promise<GateRun> {
+): Promise<LineEnd> {
   return door.run({ run, network, timeoutMs, signal, readOnly, unreadable })
 }
 
-function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOptions): string | null {
+function problemOf(run: LineEnd, { network }: Gate, { redact, explain }: GateOptions): string | null {
   if (run.kind === 'not-started') return redact(run.problem)
   if (run.kind === 'broken-off' || statusOf(run) === 'passed') return null
   return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
@@ -122,17 +110,18 @@ function problemOf(run: GateRun, { network }: Gate, { redact, explain }: GateOpt
 /** How often a gate that may be flaky by the work, or a check, has to pass once more after it has failed and passed. */
 export const MORE_PASSES = 2
 
-function isPassed(run: GateRun | undefined): boolean {
+function isPassed(run: LineEnd | undefined): boolean {
   return run !== undefined && statusOf(run) === 'passed'
 }
 
 /** `shown`: the first run that did not pass. A last run that neither passed nor was cut short by us changes nothing of it. */
-function statusOfAll(shown: GateRun, last: GateRun): GateResult['status'] {
+function statusOfAll(shown: LineEnd, last: LineEnd): GateResult['status'] {
   if (statusOf(last) === 'broken-off') return 'broken-off'
   return statusOf(last) === 'passed' && !isPassed(shown) ? 'flaky' : statusOf(shown)
 }
 
-function statusOf(run: GateRun): GateResult['status'] {
+/** The status by which such an end is journaled. */
+export function statusOf(run: LineEnd): Exclude<GateResult['status'], 'flaky'> {
   if (run.kind !== 'exited') return run.kind
   return run.exitCode === 0 ? 'passed' : 'failed'
 }

@@ -182,7 +182,7 @@ function delegating({ agents }: SessionState, now: number): DoingNow {
 /** What codemachine does by itself between two rounds. */
 function checking(check: Checking, { gates }: SessionState, now: number): DoingNow {
   const short = shortOf(check)
-  const words = check.kind === 'gate' || check.kind === 'check' ? `running ${short}` : short
+  const words = check.kind === 'gate' || check.kind === 'check' || check.kind === 'hook' ? `running ${short}` : short
   const gate = check.kind === 'gate' ? gates.find(({ name }) => name === check.gate) : undefined
   return { kind: 'at-work', words, short, time: clockOf(now - check.since, gate?.timeoutMs) }
 }
@@ -196,6 +196,8 @@ function shortOf(check: Checking): string {
       return `review ${check.review}`
     case 'check':
       return `check of ${oneLine(check.sentence, NAME_CHARS)}`
+    case 'hook':
+      return `hook ${check.hook}`
     case 'contract':
       return check.role === 'author'
         ? 'the contract'

@@ -83,6 +83,7 @@ import {
   describeCommandRun,
   describeConfirmed,
   describeEntered,
+  describeHookRun,
   describeKept,
   describeLooked,
   describeSecretAsked,
@@ -176,6 +177,8 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'scope-entered': describeScopeEntered,
   'scope-left': describeScopeLeft,
 
+  'hook-started': null,
+  'hook-ended': describeHookRun,
   'shell-ran': describeShellRun,
   'secret-asked': describeSecretAsked,
   'secret-set': ({ key }) => describe(`the secret ${key} was set`),

@@ -14,6 +14,7 @@ import type { Cost } from '../../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../../core/rules/decision.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { Adopted } from '../../core/shapes/conversation.ts'
+import type { HookMoment } from '../../core/shapes/hook.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
@@ -311,6 +312,8 @@ function wordsForChecked(check: NonNullable<SessionReport['checking']>): string 
       return `review ${check.review} is made`
     case 'check':
       return `running a check of ${oneLine(check.sentence, NAME_CHARS)}`
+    case 'hook':
+      return `running the hook ${check.hook}`
     case 'contract':
       return check.role === 'author'
         ? 'writing the contract'
@@ -575,6 +578,7 @@ interface ProofReport {
     | { kind: 'gate'; gate: string; since: string }
     | { kind: 'review'; review: number; since: string }
     | { kind: 'check'; sentence: string; since: string }
+    | { kind: 'hook'; hook: HookMoment; since: string }
     | { kind: 'contract'; role: 'author' | 'control'; sentence: string | null; since: string }
     | null
   /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */
@@ -650,6 +654,8 @@ function withTime(check: NonNullable<SessionState['checking']>): NonNullable<Pro
       return { kind: check.kind, review: check.review, since }
     case 'check':
       return { kind: check.kind, sentence: check.sentence, since }
+    case 'hook':
+      return { kind: check.kind, hook: check.hook, since }
     case 'contract':
       return { kind: check.kind, role: check.role, sentence: check.sentence, since }
     default:

@@ -202,6 +202,20 @@ export function describeShellRun(event: RecordedOf<'shell-ran'>): Description {
   )
 }
 
+/** How a hook came out, with the last lines that it printed if that is not good. */
+export function describeHookRun(event: RecordedOf<'hook-ended'>): Description {
+  const { hook, of, run, status, durationMs, problem, output } = event
+  const isBad = status !== 'passed' && status !== 'broken-off'
+  const whose = of === 'project' ? ' of the project' : ''
+  const line = `hook ${hook}${whose}: ${wordsForGate(event)}, ${formatDuration(durationMs)}: ${oneLine(run, LINE_CHARS)}`
+  const lines = [
+    line,
+    ...(problem === null ? [] : [oneLine(problem, PROBLEM_CHARS)]),
+    ...(isBad ? lastLinesShown(output) : []),
+  ]
+  return describe(lines.join('\n'), toneOf(status))
+}
+
 /** `with STRIPE_KEY, MAIL_TOKEN`; empty for a command without secrets. */
 export function namesOfSecrets({ secrets }: Pick<RecordedOf<'shell-ran'>, 'secrets'>): string {
   return secrets.length === 0 ? '' : `with ${namesIn(secrets)}`

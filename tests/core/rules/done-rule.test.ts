@@ -134,7 +134,7 @@ test('what a person said and no round was told refuses a claim, and what codemac
   const proofOf = (notices: readonly Notice[]) =>
     nextProof(
       { ...emptyState('20261122_1'), notices },
-      { tree: 'aaa', isProtectedChanged: false, ran: new Set(), pass: 1, from: 'aaa', strayed: [] },
+      { tree: 'aaa', isProtectedChanged: false, hasHook: false, ran: new Set(), pass: 1, from: 'aaa', strayed: [] },
     )
   expect(proofOf([personNotice('use tabs')])).toMatchObject({ kind: 'refuse', reason: 'person-said-more' })
   expect(proofOf([{ from: 'codemachine', text: 'A person says: (T1) is parked.' }])).toMatchObject({ kind: 'accept' })
@@ -160,6 +160,7 @@ describe('the proof of a claim', () => {
   const now = {
     tree: 'aaa',
     isProtectedChanged: false,
+    hasHook: false,
     ran: new Set<string>(),
     pass: 1,
     from: 'aaa',

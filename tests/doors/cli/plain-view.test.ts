@@ -153,6 +153,10 @@ describe('each event is a line', () => {
     kept: 'kept plan/v1.md (2 KiB)\n',
     'gates-added': 'new checks that must pass: gates npm run lint (A person accepted it with the plan.)\n',
     'scope-entered': 'step fix is worked on until it is done: gates npm test\n',
+    'hook-started': '',
+    'hook-ended': `hook on_claim: failed (exit code 1), 1.2 s: ./ci-is-green
+            CI of main is red.
+`,
     'shell-ran': `run with STRIPE_API_KEY: failed (exit code 22), 310 ms: curl -s -H "Authorization: Bearer $STRIPE_API_KEY" https://api.example.com/v1/charges
           it printed STRIPE_API_KEY, which was removed
           a secret was found in debug.log; agents cannot read it any more, and no savepoint has it

@@ -66,7 +66,10 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   windingDown: () => ({ args: ['--no-keep-awake', '--max-tokens', '1'], resumeArgs: ['--max-tokens', '50M'] }),
   keptAwake: () => ({ args: [] }),
   asking: () => ({ turnout: asking }),
-  gated: () => ({ args: ['--no-keep-awake', '--verify', 'test -e parts/2.txt'] }),
+  gated: () => ({
+    args: ['--no-keep-awake', '--verify', 'test -e parts/2.txt'],
+    prepare: ({ place }) => writePersonSettings(place, '[hooks.on_claim]\nrun = "test -e parts/2.txt"\n'),
+  }),
   reviewed: () => ({ turnout: reviewed, scene: { person: PROTECTING } }),
   contracted: () => ({ turnout: proving, args: PROVED }),
   proved: () => ({ turnout: proving, args: PROVED }),

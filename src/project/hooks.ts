@@ -1,0 +1,63 @@
+import { CommandOutput } from '../engines/codex/translate-item.ts'
+import { forPerson } from '../platform/control-group.ts'
+import { runProcess, StartMark, shellLine, withSearchPathOutside } from '../platform/run-process.ts'
+import type { HookMeans, LineEnd } from '../session/options.ts'
+import type { Run } from './open-run.ts'
+import { reachesNetwork } from './settings/gates.ts'
+import type { World } from './world.ts'
+
+/**
+ * Runs the hooks of a session: a person's as the person, a project's in the sandbox of the rounds.
+ * @param deniedPaths absolute paths that a project's hook may neither read nor make, as of now
+ */
+export function hookMeans(world: World, run: Run, deniedPaths: () => readonly string[]): HookMeans {
+  const { commands, settings, records, hooks, where } = run
+  return {
+    hooks,
+    run: async ({ of, run: line }, { variables, signal, timeoutMs }) => {
+      const env = { ...variables, CODEMACHINE_DIRECTORY: records.directory }
+      if (of === 'person')
+        return await runAsPerson(line, world, {
+          directory: records.directory,
+          env: withSearchPathOutside({ ...forPerson(world.env), ...env }, where, world.platform),
+          signal,
+          timeoutMs,
+        })
+      const network = reachesNetwork(settings)
+      return await commands.run({ run: line, network, env, unreadable: deniedPaths(), timeoutMs, signal })
+    },
+  }
+}
+
+/** The most that a hook may print, bytes. */
+const MOST_PRINTED = 16 * 1024 * 1024
+/** The most that is handed over of it, characters: more than is kept, so that secrets can be taken out before it is cut. */
+const OUTPUT_CHARACTERS = 16_000
+
+async function runAsPerson(
+  line: string,
+  { platform, clock }: World,
+  on: { directory: string; env: NodeJS.ProcessEnv; signal: AbortSignal; timeoutMs: number },
+): Promise<LineEnd> {
+  const { command, env } = shellLine(line, platform, 'as-one', on.env)
+  const [program = '', ...args] = command
+  const since = clock.monotonic()
+  const ended = await runProcess(program, args, {
+    ...on,
+    env: { ...on.env, ...env },
+    encoding: 'utf8',
+    outputLimit: MOST_PRINTED,
+  })
+  const output = new CommandOutput()
+  output.push(new StartMark(platform).take(Buffer.from(ended.stdout)))
+  const came = { output: output.text(OUTPUT_CHARACTERS), durationMs: Math.round(clock.monotonic() - since) }
+  if (ended.failure === null) return { kind: 'exited', exitCode: ended.exitCode ?? -1, ...came }
+  if (ended.failure === 'timeout') return { kind: 'timed-out', ...came }
+  if (ended.failure === 'aborted') return { kind: 'broken-off', ...came }
+  if (ended.failure === 'output-limit') return notRun('It printed more than 16 MB, and was ended.', came)
+  return notRun(`Its shell ended by ${ended.failure}.`, came)
+}
+
+function notRun(problem: string, came: { output: string; durationMs: number }): LineEnd {
+  return { kind: 'not-started', problem, ...came }
+}
