@@ -26,7 +26,7 @@ const HEAD = `# Commands
 | 1 | a bug in codemachine; the journal is whole |
 | 2 | wrong usage or settings; one sentence says what to fix, and nothing was started |
 | 3 | a limit was reached: rounds, time, tokens or cost |
-| 4 | needs a person: login, credit, a decision, a full or failing disk. Of \`review\` and \`verify\`: not agreed, or not proved. Of \`land\`: a conflict. Of a workflow: a step failed |
+| 4 | needs a person: login, credit, a decision, a full or failing disk. Of \`review\` and \`verify\`: not agreed, or not proved. Of \`land\`: a conflict, or not proved. Of a workflow: a step failed |
 | 5 | stalled: several rounds changed nothing, in spite of another approach and more effort |
 | 6 | another codemachine runs here |
 | 130, 143 | interrupted; \`codemachine resume\` continues |

@@ -296,6 +296,16 @@ export const errorKinds = {
     cause: "Neither `user.name` nor `user.email` is set in git's configuration.",
     remedy: '`git config --global user.name "…"` and `git config --global user.email "…"`',
   },
+  CM0518: {
+    title: 'A branch has changed while its merge was proved',
+    cause: 'The branch or the worktree changed while the gates ran.',
+    remedy: 'Land again.',
+  },
+  CM0519: {
+    title: 'The merge is not proved',
+    cause: 'A gate fails on the merged files, or cannot run. codemachine changed nothing.',
+    remedy: 'Resume the session in its worktree, or add `--no-verify`.',
+  },
 
   // CM06: sessions, records, locks, the queue
   CM0601: {

@@ -108,6 +108,16 @@ const contractSchema = v.object({
   behind: v.optional(text),
 })
 
+const partSchema = v.object({
+  worktree: text,
+  branch: text,
+  /** The merge. */
+  commit,
+  /** The newest session of the worktree that was done, and the files that it was proved on; null: there was none. */
+  session: v.nullable(text),
+  tree: v.nullable(commit),
+})
+
 const certificateSchema = v.object({
   format: v.literal('codemachine-done'),
   /** 2: of a session with a contract. */
@@ -162,10 +172,15 @@ const certificateSchema = v.object({
   /** Time that it was worked on, ms. */
   timeMs: count,
   versions: v.object({ codemachine: text, codex: v.nullable(text), node: text, platform: text }),
+  /** The worktrees whose work landed together; left out: it is of one session. */
+  parts: v.optional(v.array(partSchema)),
 })
 
 /** What `done.json` holds: what was proved of a session that is done, and with what. */
 export type Certificate = v.InferOutput<typeof certificateSchema>
+
+/** What one worktree brought to a landing. */
+export type CertifiedPart = v.InferOutput<typeof partSchema>
 
 /** A gate in it. */
 export type CertifiedGate = Certificate['gates'][number]

@@ -97,7 +97,7 @@ const OPTIONS = 'options'
 const EXIT_CODES = `
 Exit codes:
   0 done    2 wrong usage    3 a limit was reached    5 stalled: no progress
-  4 needs a person; review, verify: not agreed or not proved; land: a conflict
+  4 needs a person; review, verify, land: not agreed, not proved, a conflict
   6 another codemachine runs here
   130, 143 interrupted: codemachine resume continues
 `
@@ -452,6 +452,8 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   land: [
     ['land', 'the only worktree with something to land'],
     ['land dark-mode --message "Add a dark mode"', ''],
+    ['land --queue --commit "Work of the night"', 'all whose session is done, one after the other'],
+    ['land dark-mode --onto main', 'without a checked-out branch, as in jj'],
   ],
   agents: [
     ['agents list', ''],

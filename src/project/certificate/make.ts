@@ -7,6 +7,7 @@ import type { Records } from '../../session/records/records.ts'
 import { commitWithTree } from '../../workspace/git/commits.ts'
 import { findRepository, readHead } from '../../workspace/git/git.ts'
 import { openCheckout } from '../../workspace/worktree/worktree.ts'
+import { isLandingId } from '../proof/landing-record.ts'
 import { findDone } from '../proof/verify.ts'
 import { lookAtSavepoints } from '../savepoints.ts'
 import { redactorOfProject } from '../secrets/redactor.ts'
@@ -48,7 +49,9 @@ export async function makeBundle(world: World, own: Records, options: MakeOption
   const commit = await commitOf(world, records, certificate, say)
   if (note && commit === null)
     throw new UserError('CM0710', `No commit holds all of the proved files, so there is none for a note; commit them.`)
-  const checks = namesOfChecks(certificate).map(name => ({ name, files: [...found.filesOf(name)] }))
+  // Of a landing the checks of its parts are gates.
+  const names = [...namesOfChecks(certificate), ...certificate.gates.map(gate => gate.name)]
+  const checks = names.map(name => ({ name, files: [...found.filesOf(name)] })).filter(({ files }) => files.length > 0)
   const statements: Statement[] = statementsOf(certificate, {
     commit,
     lookedAt: found.lookedAt,
@@ -85,6 +88,8 @@ const MOST_REFUSED = 20
 
 async function refusedIn(records: Records, id: string): Promise<SessionPredicate['refused']> {
   const all: SessionPredicate['refused']['last'] = []
+  // A landing claims nothing.
+  if (isLandingId(id)) return { count: 0, last: all }
   const only = 'done-refused'
   await eachEvent(
     records.journal(id),

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Cleanup, Interrupted, UserError } from '../../base/errors.ts'
+import { Cleanup, Interrupted, messageOf, nullIfUserError, UserError } from '../../base/errors.ts'
 import {
   CERTIFICATE_BYTES,
   type Certificate,
@@ -8,15 +8,9 @@ import {
   parseCertificate,
 } from '../../core/rules/certificate.ts'
 import { folderOfCheck } from '../../core/rules/contract.ts'
-import { readOnlyHome } from '../../core/rules/notices.ts'
 import { globsLookedAt } from '../../core/rules/proof/gate-files.ts'
-import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists, readBoundedText } from '../../platform/files.ts'
-import type { Redactor } from '../../secrets/redactor.ts'
-import type { WorkTree } from '../../session/options.ts'
-import { runGate } from '../../session/proof/run-gate.ts'
 import { foldJournal } from '../../session/records/journal.ts'
 import type { Records } from '../../session/records/records.ts'
 import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
@@ -26,13 +20,15 @@ import { treeOfCommit } from '../../workspace/git/commits.ts'
 import { readHead, runGit } from '../../workspace/git/git.ts'
 import { whileGuarded } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
-import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
+import { writableGit } from '../engine-of-project.ts'
 import { findSession, type SessionsPlace } from '../find.ts'
-import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
+import { openWorkDirectory, WAIT_FOR_ITS_END } from '../open-run.ts'
 import { findSessionAround, placesAround } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
-import { filesIn, layCheck, removeChecks } from './contract-checks.ts'
+import { filesIn } from './contract-checks.ts'
 import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
+import { commandsFor, type GatesAgain, runAgain, runInScratch } from './gates-again.ts'
+import { isLandingId, newestLanding, readLanding } from './landing-record.ts'
 
 /** What is verified, and who is told of it. */
 interface VerifyOptions {
@@ -73,6 +69,7 @@ async function placeOf(
   { session, say }: Pick<VerifyOptions, 'session' | 'say'>,
   platform: NodeJS.Platform,
 ): Promise<SessionsPlace & { session: string | null }> {
+  if (session !== null && isLandingId(session)) return { worktree: null, records: own, session }
   if (session !== null) {
     const { id, ...place } = await findSessionAround(own, session, { platform, onProblem: say })
     return { ...place, session: id }
@@ -80,9 +77,9 @@ async function placeOf(
   const places = await placesAround(own, say)
   let last: (SessionsPlace & { session: string; at: number }) | null = null
   for (const place of places.length === 1 ? [] : places) {
-    const state = await newestDone(place.records, say)
-    const at = state === null ? 0 : state.createdAt + (state.ended?.durationMs ?? 0)
-    if (state !== null && (last === null || at > last.at)) last = { ...place, session: state.id, at }
+    const newest = await newestProved(place.records, say)
+    if (newest !== null && (last === null || newest.at > last.at))
+      last = { ...place, session: newest.id, at: newest.at }
   }
   return last ?? { worktree: null, records: own, session: null }
 }
@@ -162,6 +159,7 @@ async function verifyLocked(
     home: world.home,
     workTree: fingerprints,
     signal: world.signal,
+    isAgainOnFailure: true,
     filesOf,
   }
   // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.
@@ -255,15 +253,21 @@ export interface Found {
  * agents can write its copy. A `UserError` if there is none.
  * @param say told what a person should know of it, a sentence each
  */
-async function findCertificate(records: Records, wanted: string | null, say: (remark: string) => void): Promise<Found> {
-  const state =
-    wanted === null ? await newestDone(records, say) : await stateOf(records, await findSession(records, wanted))
-  if (state === null) {
+export async function findCertificate(
+  records: Records,
+  wanted: string | null,
+  say: (remark: string) => void,
+): Promise<Found> {
+  const newest = wanted === null ? await newestProved(records, say) : null
+  const named = newest?.id ?? wanted
+  if (named === null) {
     throw new UserError(
       'CM0702',
       `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
     )
   }
+  if (isLandingId(named)) return await readLanding(records, named)
+  const state = newest?.state ?? (await stateOf(records, await findSession(records, named)))
   const { id } = state
   if (!isDone(state)) {
     throw new UserError('CM0702', `Session ${id} is not done, so there is nothing to verify.`, {
@@ -290,6 +294,21 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
       return found && check ? filesIn(folderOfCheck(found.sentence, found.check), check) : []
     },
   }
+}
+
+/** What of a directory was proved last: a session or a landing (`state`: null). Null: nothing was. */
+export async function newestProved(
+  records: Records,
+  say: (remark: string) => void,
+): Promise<{ id: string; at: number; state: SessionState | null } | null> {
+  const state = await newestDone(records, say)
+  const landing = await newestLanding(records).catch((error: unknown) => {
+    say(messageOf(error))
+    return nullIfUserError(error)
+  })
+  const at = landing === null ? 0 : Date.parse(landing.certificate.endedAt)
+  if (landing !== null && at >= (state?.updatedAt ?? 0)) return { id: landing.certificate.session, at, state: null }
+  return state && { id: state.id, at: state.updatedAt, state }
 }
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {
@@ -329,75 +348,4 @@ async function compareCopy(directory: string, id: string, text: string, say: (re
   const copy = await readTextFile(join(directory, folder, 'done.json'), CERTIFICATE_BYTES)
   if (copy.kind === 'gone' || (copy.kind === 'text' && copy.text === text)) return
   say(`${join(folder, 'done.json')} is not what codemachine wrote there; it is not believed, and the record is.`)
-}
-
-/** With what gates of a certificate are run again. */
-interface GatesAgain {
-  /** All that gates run with, but for where and in what sandbox. */
-  commands: Omit<SandboxCommandsOptions, 'directory' | 'sandbox'>
-  /** Of the session that is verified. */
-  sandbox: SandboxChoice
-  directory: string
-  /** The person's. */
-  home: string
-  /** Null: files that were laid out elsewhere. */
-  workTree: WorkTree | null
-  redactor: Redactor
-  signal: AbortSignal
-  /** What is laid before a gate of this name runs, which is a check, and taken away after it; none: it is a gate. */
-  filesOf(name: string): readonly { path: string; text: string }[]
-}
-
-/** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
-async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: string): Promise<GateRun> {
-  return await runAgain({ ...again, directory, sandbox: { ...again.sandbox, writable: [] }, workTree: null }, gate)
-}
-
-/** Runs a gate of a certificate again; in the work directory one that fails once more on the same files. An `Interrupted` if the program has to end. */
-async function runAgain(
-  { commands, directory, home, sandbox, workTree, redactor, signal, filesOf }: GatesAgain,
-  gate: CertifiedGate,
-): Promise<GateRun> {
-  if (signal.aborted) throw new Interrupted(signal.reason)
-  const files = filesOf(gate.name)
-  const problemOfFiles = await layCheck(directory, files)
-  if (problemOfFiles !== null) throw new UserError('CM0703', problemOfFiles)
-  await using _ = { [Symbol.asyncDispose]: () => removeChecks(directory, files) }
-  await using door = openSandboxCommands({ ...commands, directory, sandbox })
-  const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
-    { ...gate, protect: [], everyRound: false },
-    {
-      door,
-      workTree,
-      signal,
-      redact: text => redactor.text(text),
-      explain: output => readOnlyHome(output, { home, directory }),
-      isAgainOnFailure: workTree !== null,
-    },
-  )
-  if (status === 'broken-off') throw new Interrupted(signal.reason)
-  return { gate, status, exitCode, durationMs, output, problem, changedCount }
-}
-
-/** What gates run with on this machine, as a run here would have it; a sentence if there is no codex that can. */
-async function commandsFor(
-  world: World,
-  records: Records,
-  { codexBin, overrides, onDebug, say }: Pick<VerifyOptions, 'codexBin' | 'onDebug' | 'say'> & Pick<Found, 'overrides'>,
-): Promise<Pick<GatesAgain, 'commands' | 'redactor'> | { problem: string }> {
-  const loaded = await settingsOf(world, records.directory, codexBin === undefined ? {} : { codexBin })
-  const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
-  if ('problem' in codex) return codex
-  for (const remark of codex.binary.remarks) say(remark)
-  const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug, onWarning: say })
-  return { redactor: codex.redactor, commands: { ...commands, agentsDirectory: records.directory } }
-}
-
-async function chooseOrSay(choose: () => Promise<ChosenCodex>): Promise<ChosenCodex | { problem: string }> {
-  try {
-    return await choose()
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    return { problem: [error.message, error.hint].filter(text => text !== null).join(' ') }
-  }
 }

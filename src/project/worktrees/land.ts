@@ -1,76 +1,339 @@
-import { join } from 'node:path'
-import { UserError, unreachable } from '../../base/errors.ts'
-import { openRecords } from '../../session/records/records.ts'
-import { type RunLock, takeRunLock } from '../../session/records/run-lock.ts'
+import { join, relative } from 'node:path'
+import { Cleanup, Interrupted, UserError, unreachable } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import type { CertifiedPart } from '../../core/rules/certificate.ts'
+import { openRecords, type Records } from '../../session/records/records.ts'
+import { takeRunLock } from '../../session/records/run-lock.ts'
 import { shellWord } from '../../tell/words/commands.ts'
 import { formatCount } from '../../tell/words/numbers.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
+import { treeOfCommit } from '../../workspace/git/commits.ts'
+import { fromLatin1, GitStopped } from '../../workspace/git/git.ts'
 import {
   advanceWorktreeBranch,
   commitUncommitted,
   type LandableBranch,
-  type LandingResult,
-  landBranch,
+  type LandingTarget,
   listLandableBranches,
-  readTargetBranch,
+  type MergeAside,
+  mergeAside,
+  moveTarget,
+  openUntrustedWorktree,
+  readTarget,
+  unbroken,
 } from '../../workspace/worktree/land.ts'
 import { type Checkout, checkWorktreeName, openCheckout, runGitIn } from '../../workspace/worktree/worktree.ts'
 import { refuseRunning } from '../find.ts'
+import { type OpenWorkDirectory, openWorkDirectory } from '../open-run.ts'
+import { passes } from '../proof/find-break.ts'
+import type { CommandsWanted } from '../proof/gates-again.ts'
+import { nextLandingId, writeLanding } from '../proof/landing-record.ts'
 import type { World } from '../world.ts'
+import { type Demand, demandOfSettings, type ProvedBefore, provedBefore, together } from './demands.ts'
+import { type ProvedGate, proveMerge } from './prove-merge.ts'
 
-/** What is to be landed, and with what words. */
-interface WantedLanding {
-  /** The worktree; left out: the only one that has something to land. */
-  name?: string | undefined
+/** How work is landed. */
+export interface LandingTerms extends Omit<CommandsWanted, 'overrides'> {
   /** Of the merge; left out: one that names the branch. */
   message?: string | undefined
   /** With what message what is not committed in the worktree is committed first; left out: it is not. */
   commit?: string | undefined
+  /** Whether the merge is proved first. */
+  verify: boolean
+}
+
+/** What came of landing a worktree. */
+export interface Landed {
+  worktree: string
+  branch: string
+  /** Its top folder; null: it is gone. */
+  top: string | null
+  into: string
+  /** The merge; null: there was nothing new. */
+  commit: string | null
+  files: number
+  /** The newest session of the worktree that was done; null: there was none. */
+  session: string | null
+  /** What ran on the merge. */
+  gates: readonly ProvedGate[]
+}
+
+/** A gate fails on a merge. */
+export class MergeFails extends UserError {
+  readonly gates: readonly ProvedGate[]
+
+  constructor(message: string, gates: readonly ProvedGate[], hint: string) {
+    super('CM0519', message, { hint, exitCode: 4 })
+    this.gates = gates
+  }
+}
+
+/** Where work is landed: the checkout around a directory, and a branch of it. */
+export interface LandingPlace {
+  checkout: Checkout
+  target: LandingTarget
+  records: Records
 }
 
 /**
- * Merges what was done in a worktree into the branch that is checked out, while nothing runs in either. Resolves with what
- * came of it, in lines; a `UserError` if it is not merged.
- * @param directory of the checkout, or a folder in it; absolute
+ * Finds where work is landed. A `UserError` where nothing can be.
+ * @param onto the branch; null: the one that is checked out
+ */
+export async function findLandingPlace(world: World, directory: string, onto: string | null): Promise<LandingPlace> {
+  const opened = await openCheckout(directory, world.env)
+  const checkout = { ...opened, setting: { ...opened.setting, signal: world.signal } }
+  return await orInterrupted(world, async () => {
+    const target = await readTarget(checkout, onto)
+    return { checkout, target, records: await openRecords({ ...world, directory }) }
+  })
+}
+
+/** As it does, but for git that was ended with the program: an `Interrupted` then. */
+async function orInterrupted<T>({ signal }: World, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw error instanceof GitStopped ? new Interrupted(signal.reason) : error
+  }
+}
+
+/**
+ * Merges what was done in a worktree into a branch, while nothing runs in either, if the merge passes all gates of both sides. A
+ * `UserError` if it is not merged.
+ * @param name of the worktree; left out: the only one that has something to land
  */
 export async function landWorktree(
   world: World,
-  directory: string,
-  { name, message: typed, commit }: WantedLanding,
-): Promise<string[]> {
-  const checkout = await openCheckout(directory, world.env)
-  const chosen = name === undefined ? await theOnly(checkout) : await named(checkout, name)
-  const { root } = checkout.repository
-  for (const top of chosen.top === null ? [root] : [root, chosen.top]) {
-    await refuseRunning(world, top, () => foldersOf(checkout, top, top === root ? 'HEAD' : chosen.branch))
-  }
-  await readTargetBranch(checkout)
-  const { branch, top } = chosen
-  await using _checkout = await hold(world, root)
-  await using _worktree = top === null ? null : await hold(world, top)
-  const message = typed ?? `Merge branch '${branch}'`
-  if (chosen.uncommitted.length === 0 || top === null) {
-    return inWords(checkout, chosen, await landBranch(checkout, { branch, aside: null, message }))
-  }
-  if (commit === undefined) throw uncommitted(chosen, top)
-  const aside = await commitUncommitted(checkout, top, commit)
-  const landing = await landBranch(checkout, { branch, aside, message })
-  if (landing.kind === 'landed') await advanceWorktreeBranch(checkout, top, aside)
-  return inWords(checkout, chosen, landing)
+  place: LandingPlace,
+  { name, ...terms }: LandingTerms & { name?: string | undefined },
+): Promise<Landed & { record: string | null }> {
+  const chosen = await orInterrupted(world, () => (name === undefined ? theOnly(place) : named(place, name)))
+  await refuseRunningIn(world, place, chosen)
+  await using landing = await Landing.open(world, place, terms)
+  const landed = await landing.land(chosen.name)
+  return { ...landed, record: landing.record }
 }
+
+/** Work that is landed, a worktree after the other, with the checkout held meanwhile. */
+export class Landing implements AsyncDisposable {
+  readonly #world: World
+  readonly #place: LandingPlace
+  readonly #terms: LandingTerms
+  readonly #work: OpenWorkDirectory
+  readonly #opened: Cleanup
+  readonly #startedAt: number
+  /** Of all that has landed. */
+  readonly #demands: Demand[] = []
+  /** Of what was there before; null: not asked yet. */
+  #ofTarget: Demand[] | null = null
+  readonly #parts: CertifiedPart[] = []
+  #record: string | null = null
+
+  private constructor(
+    world: World,
+    place: LandingPlace,
+    terms: LandingTerms,
+    { work, opened }: { work: OpenWorkDirectory; opened: Cleanup },
+  ) {
+    this.#world = world
+    this.#place = place
+    this.#terms = terms
+    this.#work = work
+    this.#opened = opened
+    this.#startedAt = world.clock.now()
+  }
+
+  /** A `UserError` with exit code 6 while somebody runs in the checkout. */
+  static async open(world: World, place: LandingPlace, terms: LandingTerms): Promise<Landing> {
+    await using opened = new Cleanup()
+    const { checkout, records } = place
+    const { root } = checkout.repository
+    if (root !== records.directory) opened.use(await hold(world, root))
+    const work = opened.use(await openWorkDirectory(world, records, terms.say, { hint: TO_LAND_AGAIN }))
+    return new Landing(world, place, terms, { work, opened: opened.move() })
+  }
+
+  /** The id of what is kept of it; null: nothing has landed. */
+  get record(): string | null {
+    return this.#record
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opened[Symbol.asyncDispose]()
+  }
+
+  /** Lands a worktree. A `UserError` if it is not merged; an `Interrupted` if the program has to end. Nothing has moved then. */
+  async land(name: string): Promise<Landed> {
+    return await orInterrupted(this.#world, async () => {
+      const chosen = await named(this.#place, name)
+      await refuseRunningIn(this.#world, this.#place, chosen)
+      await using _worktree = chosen.top === null ? null : await hold(this.#world, chosen.top)
+      return await this.#land(chosen)
+    })
+  }
+
+  async #land(chosen: LandableBranch): Promise<Landed> {
+    const { checkout, target } = this.#place
+    const { branch, top, uncommitted } = chosen
+    const { message = `Merge branch '${branch}'`, commit, verify } = this.#terms
+    if (uncommitted.length > 0 && commit === undefined) throw notCommitted(chosen)
+    const aside = uncommitted.length === 0 || top === null ? null : await commitUncommitted(checkout, top, commit ?? '')
+    const merge = await mergeAside(checkout, target, { branch, aside, message })
+    const before = await this.#provedIn(chosen)
+    const landed = {
+      worktree: chosen.name,
+      branch,
+      top,
+      into: target.branch,
+      session: before?.certificate.session ?? null,
+    }
+    if (merge.kind === 'nothing-new') return { ...landed, commit: null, files: 0, gates: [] }
+    if (merge.kind !== 'merged') throw this.#refusal(branch, merge)
+    const demand = together([...(before === null ? [] : [before.demand]), ...(await this.#demandsOfTarget())])
+    const proved = verify ? await this.#prove(chosen, merge, demand) : { gates: [], codex: null }
+    const inTheWay = await moveTarget(checkout, target, merge, { branch, aside, top })
+    if (inTheWay.length > 0) throw this.#refusal(branch, { kind: 'in-the-way', files: inTheWay })
+    // It has landed: what follows is not broken off, and takes nothing back.
+    this.#place.target = { ...target, commit: merge.commit }
+    if (before !== null) this.#demands.push(before.demand)
+    const { session = null, tree = null } = before?.certificate ?? {}
+    this.#parts.push({ worktree: chosen.name, branch, commit: merge.commit, session, tree })
+    try {
+      if (aside !== null && top !== null) await advanceWorktreeBranch(unbroken(checkout), top, aside)
+      await this.#keep(demand, proved)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.#terms.say(error.message)
+    }
+    return { ...landed, commit: merge.commit, files: merge.files, gates: proved.gates }
+  }
+
+  async #provedIn({ name, branch, top }: LandableBranch): Promise<ProvedBefore | null> {
+    const { checkout, records } = this.#place
+    if (top === null) return null
+    const folders = await foldersOf(checkout, top, branch)
+    return await provedBefore(records, { top, folders }, { name, keepsChecks: true }, this.#terms.say)
+  }
+
+  /** Of what has landed, then what was proved last of the target, and its settings. */
+  async #demandsOfTarget(): Promise<Demand[]> {
+    const { checkout, target, records } = this.#place
+    if (this.#ofTarget === null) {
+      const { root } = checkout.repository
+      const folders = await foldersOf(checkout, root, target.commit)
+      const of = { name: target.branch, keepsChecks: false }
+      const before = await provedBefore(records, { top: root, folders }, of, this.#terms.say)
+      const settings = await demandOfSettings(this.#world, checkout, target, records)
+      this.#ofTarget = [...(before === null ? [] : [before.demand]), settings]
+    }
+    return [...this.#demands, ...this.#ofTarget]
+  }
+  async #prove({ name, branch, top }: LandableBranch, { commit }: MergeAside, demand: Demand) {
+    const { checkout, target, records } = this.#place
+    const worktree = top === null ? null : await openUntrustedWorktree(checkout, top)
+    const merge = { commit, into: target.branch, worktree }
+    const proved = await proveMerge(this.#world, records, this.#work, merge, demand, this.#terms)
+    const failing = proved.gates.filter(({ ran }) => !passes(ran))
+    if (failing.length === 0) return proved
+    const names = failing.map(({ gate }) => oneLine(gate.name, 100)).join(', ')
+    throw new MergeFails(
+      `${branch} merged into ${target.branch} does not pass: ${names}; nothing has been touched.`,
+      proved.gates,
+      [
+        ...failing.flatMap(outputOf),
+        `To fix it, resume its session. To land it all the same: codemachine land ${name} --no-verify`,
+      ].join('\n  '),
+    )
+  }
+
+  /** Writes the certificate of all that has landed so far. */
+  async #keep(demand: Demand, { gates: proved, codex }: { gates: readonly ProvedGate[]; codex: string | null }) {
+    const { checkout, target, records } = this.#place
+    const { clock, node, platform } = this.#world
+    const { directory } = records
+    const own = relative(checkout.repository.root, directory)
+    const runs = new Map(proved.map(({ gate, ran }) => [gate.name, ran]))
+    const kept = demand.gates.filter(({ isKept, files, folder }) => isKept && (files.length === 0 || folder === own))
+    const tree = await this.#work.fingerprints.mending(git => treeOfCommit(git, target.commit))
+    if (tree === null) throw new Error(`${target.commit} has no files of ${directory}.`)
+    this.#record ??= await nextLandingId(records, new Date(clock.now()))
+    await writeLanding(records, {
+      certificate: {
+        format: 'codemachine-done',
+        v: 1,
+        session: this.#record,
+        goal: `Land ${this.#parts.map(({ worktree }) => worktree).join(', ')} on ${target.branch}`,
+        directory,
+        startedAt: new Date(this.#startedAt).toISOString(),
+        endedAt: new Date(clock.now()).toISOString(),
+        verified: proved.length > 0,
+        tree,
+        savepoint: null,
+        git: { commit: target.commit, branch: target.branch, holdsAll: true },
+        sandbox: 'workspace-write',
+        network: kept.some(({ gate }) => gate.network),
+        gates: kept.map(({ gate: { name, run, network, timeoutMs }, folder }) => {
+          const { status = null, exitCode = null, durationMs = null } = runs.get(name) ?? {}
+          const line = folder === own ? run : `cd ${shellWord(relative(own, folder) || '.')} && ${run}`
+          return { name, run: line, required: true, network, timeoutMs, status, exitCode, durationMs, before: null }
+        }),
+        review: null,
+        protectedChanged: [],
+        rounds: 0,
+        tokens: 0,
+        timeMs: clock.now() - this.#startedAt,
+        versions: { codemachine: version, codex, node, platform },
+        parts: this.#parts,
+      },
+      overrides: [...demand.overrides],
+      lookedAt: [...demand.lookedAt],
+      checks: kept.flatMap(({ gate, files }) => (files.length === 0 ? [] : [{ name: gate.name, files: [...files] }])),
+    })
+  }
+
+  #refusal(branch: string, { kind, files }: { kind: 'conflict' | 'in-the-way'; files: readonly string[] }): UserError {
+    const { checkout, target } = this.#place
+    const { root } = checkout.repository
+    switch (kind) {
+      case 'conflict':
+        return new UserError(
+          'CM0513',
+          `${branch} and ${target.branch} have both changed ${some(files)}, so it is not merged; nothing has been touched.`,
+          { hint: `To settle it by hand: git -C ${shellWord(root)} merge ${branch}`, exitCode: 4 },
+        )
+      case 'in-the-way':
+        return new UserError(
+          'CM0512',
+          `${branch} would overwrite what is not committed in ${root}: ${some(files)}; nothing has been touched.`,
+          { hint: 'Commit it or put it elsewhere, and land again.' },
+        )
+      default:
+        return unreachable(kind)
+    }
+  }
+}
+
+const TO_LAND_AGAIN = 'Wait for its end, or end it with codemachine stop, and land again.'
 
 /** Keeps runs out of a directory until it is disposed. */
-async function hold(world: World, directory: string): Promise<RunLock> {
-  const { lock } = await openRecords({ ...world, directory })
-  const hint = 'Wait for its end, or end it with codemachine stop, and land again.'
-  return await takeRunLock(lock, { ...world, now: new Date(world.clock.now()), hint })
+async function hold(world: World, directory: string): Promise<AsyncDisposable> {
+  const { lock, directory: held } = await openRecords({ ...world, directory })
+  return await takeRunLock(lock, { ...world, directory: held, now: new Date(world.clock.now()), hint: TO_LAND_AGAIN })
 }
 
-async function named(checkout: Checkout, name: string): Promise<LandableBranch> {
+async function refuseRunningIn(
+  world: World,
+  { checkout }: LandingPlace,
+  { branch, top }: Pick<LandableBranch, 'branch' | 'top'>,
+): Promise<void> {
+  if (top !== null) await refuseRunning(world, top, () => foldersOf(checkout, top, branch))
+}
+
+async function named({ checkout, target }: LandingPlace, name: string): Promise<LandableBranch> {
   const wanted = checkWorktreeName(name.replace(/^codemachine\//, ''))
-  const [found] = await listLandableBranches(checkout, wanted)
+  const [found] = await listLandableBranches(checkout, wanted, target.commit)
   if (found !== undefined) return found
-  const all = await listLandableBranches(checkout, null)
+  const all = await listLandableBranches(checkout, null, target.commit)
   throw new UserError(
     'CM0511',
     `There is no branch codemachine/${wanted}.`,
@@ -78,9 +341,9 @@ async function named(checkout: Checkout, name: string): Promise<LandableBranch> 
   )
 }
 
-async function theOnly(checkout: Checkout): Promise<LandableBranch> {
-  const all = await listLandableBranches(checkout, null)
-  const full = all.filter(({ ahead, uncommitted }) => ahead > 0 || uncommitted.length > 0)
+async function theOnly({ checkout, target }: LandingPlace): Promise<LandableBranch> {
+  const all = await listLandableBranches(checkout, null, target.commit)
+  const full = all.filter(hasWork)
   const candidates = full.length === 0 ? all : full
   const [only, ...others] = candidates
   if (only === undefined) {
@@ -89,22 +352,30 @@ async function theOnly(checkout: Checkout): Promise<LandableBranch> {
     })
   }
   if (others.length === 0) return only
-  throw new UserError('CM0511', 'There is more than one branch to land; name one.', { hint: listed(candidates) })
+  throw new UserError('CM0511', 'There is more than one branch to land; name one, or land all with --queue.', {
+    hint: listed(candidates),
+  })
+}
+
+/** Whether a branch or its worktree has what the target does not have. */
+export function hasWork({ ahead, uncommitted }: LandableBranch): boolean {
+  return ahead > 0 || uncommitted.length > 0
 }
 
 function listed(all: readonly LandableBranch[]): string {
   return all.map(each => `${each.name}: ${stateOf(each)}`).join('\n  ')
 }
 
-function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
+/** What a branch and its worktree hold, in a few words. */
+export function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
   const changes = uncommitted.length === 0 ? '' : `, ${formatCount(uncommitted.length, 'change')} not committed`
   return `${formatCount(ahead, 'commit')}${changes}${top === null ? ', no worktree any more' : ''}`
 }
 
-function uncommitted({ name, uncommitted: files }: LandableBranch, top: string): UserError {
+function notCommitted({ name, top, uncommitted }: LandableBranch): UserError {
   return new UserError(
     'CM0512',
-    `In ${top} there are changes that are not committed, and would not come along: ${some(files)}.`,
+    `In ${top} there are changes that are not committed, and would not come along: ${some(uncommitted)}.`,
     {
       hint: `To commit all of them first: codemachine land ${name} --commit "…"`,
     },
@@ -112,47 +383,20 @@ function uncommitted({ name, uncommitted: files }: LandableBranch, top: string):
 }
 
 /** The folders of a work tree that are committed, absolute. */
-async function foldersOf(checkout: Checkout, top: string, commit: string): Promise<string[]> {
+export async function foldersOf(checkout: Checkout, top: string, commit: string): Promise<string[]> {
   const { stdout } = await runGitIn(checkout, ['ls-tree', '-r', '-d', '-z', '--name-only', '--full-tree', commit])
-  const names = Buffer.from(stdout, 'latin1').toString('utf8').split('\0')
+  const names = fromLatin1(stdout).split('\0')
   return names.filter(name => name !== '').map(name => join(top, name))
 }
 
-function inWords(checkout: Checkout, { branch, top }: LandableBranch, landing: LandingResult): string[] {
-  const { root } = checkout.repository
-  switch (landing.kind) {
-    case 'landed': {
-      const { commit, into, files } = landing
-      return [
-        `${branch} is merged into ${into} as ${commit.slice(0, 10)}: ${formatCount(files, 'file')} changed.`,
-        howToRemove(top, branch, root),
-      ]
-    }
-    case 'nothing-new':
-      return [`${branch} has nothing that ${landing.into} does not have already.`, howToRemove(top, branch, root)]
-    case 'conflict':
-      throw new UserError(
-        'CM0513',
-        `${branch} and ${landing.into} have both changed ${some(landing.files)}, so it is not merged; nothing has been touched.`,
-        { hint: `To settle it by hand: git -C ${shellWord(root)} merge ${branch}`, exitCode: 4 },
-      )
-    case 'in-the-way':
-      throw new UserError(
-        'CM0512',
-        `${branch} would overwrite what is not committed in ${root}: ${some(landing.files)}; nothing has been touched.`,
-        { hint: 'Commit it or put it elsewhere, and land again.' },
-      )
-    default:
-      return unreachable(landing)
-  }
+/** The last lines that a gate printed. */
+function outputOf({ gate, ran }: ProvedGate): string[] {
+  const lines = ran.output.split('\n').filter(line => line.trim() !== '')
+  const shown = lines.slice(-MOST_LINES).map(line => `  ${oneLine(line, 200)}`)
+  return [`${oneLine(gate.name, 100)}: ${ran.problem === null ? ran.status : oneLine(ran.problem, 300)}`, ...shown]
 }
 
-function howToRemove(top: string | null, branch: string, root: string): string {
-  const git = `git -C ${shellWord(root)}`
-  const worktree = top === null ? '' : `${git} worktree remove ${shellWord(top)} && `
-  return `To remove what is left of it: ${worktree}${git} branch -d ${branch}`
-}
-
+const MOST_LINES = 20
 const MOST_SHOWN = 20
 
 function some(files: readonly string[]): string {

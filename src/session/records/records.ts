@@ -338,7 +338,8 @@ async function makeSession(folder: string, projects: string, now: Date): Promise
   }
 }
 
-function localDay(now: Date): string {
+/** The local day, as ids begin with it: `20261120`. */
+export function localDay(now: Date): string {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   return `${now.getFullYear()}${month}${day}`
 }

@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findObstacle } from '../files/inside-directory.ts'
@@ -6,6 +6,7 @@ import {
   fromLatin1,
   GitError,
   type GitSetting,
+  type PersonRepository,
   runGit,
   runGitOrThrow,
   UNSPLIT_INDEX,
@@ -125,6 +126,29 @@ export class ScratchFolder implements AsyncDisposable {
       if (error instanceof GitError) return { problem: `its files cannot be read (${error.message})` }
       throw error
     }
+  }
+
+  /**
+   * Checks out a commit as `lay` does, as the branch of a repository of its own that borrows the objects of the person's: what
+   * runs there can ask git, and changes nothing elsewhere. `gitDir`: that of this repository.
+   */
+  async layRepository(
+    commit: string,
+    branch: string,
+    { commonDir }: Pick<PersonRepository, 'commonDir'>,
+  ): Promise<{ directory: string; top: string; gitDir: string } | { problem: string }> {
+    const laid = await this.lay(commit, '', [])
+    if ('problem' in laid) return laid
+    const top = join(this.#folder, 'files')
+    const gitDir = join(top, '.git')
+    const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = this.#git.setting.env
+    const run = (args: readonly string[]) => runGitOrThrow({ ...this.#git.setting, directory: top, env }, args)
+    await run(['init', '-q', '--template=', '-b', branch, `--object-format=${this.#git.objectFormat}`])
+    await writeFile(join(gitDir, 'objects', 'info', 'alternates'), `${join(commonDir, 'objects')}\n`)
+    await run(['update-ref', 'HEAD', commit])
+    await run(['read-tree', 'HEAD'])
+    await run(['update-index', '-q', '--refresh']).catch(() => {})
+    return { directory: laid.directory, top, gitDir }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

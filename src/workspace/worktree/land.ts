@@ -15,6 +15,8 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { quotedName } from '../../base/text.ts'
+import { pathExists } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
 import { copyIndex, findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
@@ -46,17 +48,44 @@ export interface LandableBranch {
   uncommitted: readonly string[]
 }
 
-/** The result of a landing. Only `landed` has changed anything. */
-export type LandingResult =
-  | { kind: 'landed'; commit: string; into: string; files: number }
-  | { kind: 'nothing-new'; into: string }
-  /** `files`: changed on both sides. */
-  | { kind: 'conflict'; into: string; files: readonly string[] }
-  /** `files`: uncommitted in the checkout, and the merge would overwrite them. */
-  | { kind: 'in-the-way'; into: string; files: readonly string[] }
+/** The branch that work is landed on. */
+export interface LandingTarget {
+  branch: string
+  /** Its last commit. */
+  commit: string
+  /** Whether the checkout has it checked out: then its files move with it. */
+  isCheckedOut: boolean
+}
 
-/** The branches made by codemachine, compared to a checkout, by name. `wanted`: only the branch of this name. */
-export async function listLandableBranches(checkout: Checkout, wanted: string | null): Promise<LandableBranch[]> {
+/** A merge that was made aside. Nothing refers to its commit yet. */
+export interface MergeAside {
+  kind: 'merged'
+  commit: string
+  /** The two commits that it joins. */
+  ours: string
+  theirs: string
+  /** How many files it changes on the target. */
+  files: number
+}
+
+/** What came of making a merge aside, which changes nothing that a person sees. */
+export type MergeResult =
+  | MergeAside
+  | { kind: 'nothing-new' }
+  /** `files`: changed on both sides. */
+  | { kind: 'conflict'; files: readonly string[] }
+  /** `files`: uncommitted in the checkout, and the merge would overwrite them. */
+  | { kind: 'in-the-way'; files: readonly string[] }
+
+/**
+ * The branches made by codemachine, by name. `wanted`: only the branch of this name. `onto`: the commit that they are compared
+ * to; left out: that of the checkout.
+ */
+export async function listLandableBranches(
+  checkout: Checkout,
+  wanted: string | null,
+  onto = 'HEAD',
+): Promise<LandableBranch[]> {
   const format = '--format=%(refname:lstrip=2)'
   const args = ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`]
   const text = await runGitOrUserError(checkout, args, 'list the branches')
@@ -65,7 +94,7 @@ export async function listLandableBranches(checkout: Checkout, wanted: string | 
   for (const branch of text.split('\n')) {
     const name = branch.slice(BRANCH_PREFIX.length)
     if (!isWorktreeName(name) || (wanted !== null && name !== wanted)) continue
-    const range = `HEAD..refs/heads/${branch}`
+    const range = `${onto}..refs/heads/${branch}`
     const count = await runGitOrUserError(checkout, ['rev-list', '--count', range, '--'], 'count commits')
     const top = await findWorktreeTop(checkout, name, worktrees)
     const uncommitted = top === null ? [] : await listUncommitted(await openUntrustedWorktree(checkout, top))
@@ -75,16 +104,30 @@ export async function listLandableBranches(checkout: Checkout, wanted: string | 
 }
 
 /**
- * The branch that is checked out. Throws a `UserError` if there is none, or if it is a worktree branch of codemachine.
+ * The branch `onto`; null: the one that is checked out. Throws a `UserError` if there is none, if it is a worktree branch of
+ * codemachine, or if another work tree has it checked out.
  */
-export async function readTargetBranch(checkout: Checkout): Promise<string> {
+export async function readTarget(checkout: Checkout, onto: string | null): Promise<LandingTarget> {
   const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
-  const branch = fromLatin1(stdout).trim()
+  const here = ok ? fromLatin1(stdout).trim() : null
   const { root } = checkout.repository
-  if (!ok)
-    throw new UserError('CM0514', `No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
-  if (!branch.startsWith(BRANCH_PREFIX)) return branch
-  throw new UserError('CM0514', `${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
+  const branch = onto ?? here
+  if (branch === null) {
+    throw new UserError('CM0514', `No branch is checked out in ${root}, so name the one to merge into with --onto.`, {
+      hint: 'Such as: codemachine land --onto main',
+    })
+  }
+  if (branch === here && branch.startsWith(BRANCH_PREFIX))
+    throw new UserError('CM0514', `${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
+  const commit = await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', `refs/heads/${branch}^{commit}`])
+  if (!commit.ok || branch.startsWith(BRANCH_PREFIX)) {
+    throw new UserError('CM0514', `${quotedName(branch)} is no branch to merge into; name one that git branch lists.`)
+  }
+  const others = branch === here ? [] : await listWorktrees(checkout.setting)
+  const other = others.find(each => each.branch === branch)
+  if (other !== undefined)
+    throw new UserError('CM0514', `${branch} is checked out in ${other.directory}; run this there.`)
+  return { branch, commit: commit.stdout.trim(), isCheckedOut: branch === here }
 }
 
 /**
@@ -92,6 +135,14 @@ export async function readTargetBranch(checkout: Checkout): Promise<string> {
  * stay unchanged until `advanceWorktreeBranch`. Throws a `UserError` in the middle of a merge.
  */
 export async function commitUncommitted(checkout: Checkout, top: string, message: string): Promise<string> {
+  const tree = await treeOfFiles(checkout, top)
+  const worktree = await openUntrustedWorktree(checkout, top)
+  const args = ['commit-tree', '--no-gpg-sign', '-p', 'HEAD', '-m', message.trim(), tree]
+  return await readGitLine(worktree, args, `commit in ${top}`)
+}
+
+/** The tree of all files of a worktree, committed or not. Throws a `UserError` in the middle of a merge. */
+async function treeOfFiles(checkout: Checkout, top: string): Promise<string> {
   const worktree = await openUntrustedWorktree(checkout, top)
   const unmerged = await runGitOrUserError(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
   if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
@@ -108,9 +159,7 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
     await copyIndex(index.trimEnd(), join(folder, 'index')).catch(() => {})
     const there = { setting: withVariables(worktree.setting, { GIT_INDEX_FILE: join(folder, 'index') }) }
     await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
-    const tree = await readGitLine(there, ['write-tree'], `write what is changed in ${top}`)
-    const args = ['commit-tree', '--no-gpg-sign', '-p', 'HEAD', '-m', message.trim(), tree]
-    return await readGitLine(there, args, `commit in ${top}`)
+    return await readGitLine(there, ['write-tree'], `write what is changed in ${top}`)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -127,19 +176,16 @@ export async function advanceWorktreeBranch(checkout: Checkout, top: string, com
 }
 
 /**
- * Merges a branch into the checked-out one by a merge commit. `aside`: merges this commit of `commitUncommitted`
- * instead of the branch. The merge commit is made first, and the checkout then fast-forwarded to it, which git does
- * wholly or not at all. Throws a `UserError` with git's reason if that fails.
+ * Merges a branch into the target, aside: nothing but new objects is written. `aside`: merges this commit of
+ * `commitUncommitted` instead of the branch.
  */
-export async function landBranch(
+export async function mergeAside(
   checkout: Checkout,
+  { branch: into, commit: ours, isCheckedOut }: LandingTarget,
   { branch, aside, message }: { branch: string; aside: string | null; message: string },
-): Promise<LandingResult> {
-  const into = await readTargetBranch(checkout)
-  const ours = await readGitLine(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')
-  const ref = `${aside ?? `refs/heads/${branch}`}^{commit}`
-  const theirs = await readGitLine(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)
-  if ((await runGitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new', into }
+): Promise<MergeResult> {
+  const theirs = await readGitLine(checkout, ['rev-parse', '--verify', tipOf(branch, aside)], `find ${branch}`)
+  if ((await runGitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new' }
 
   const flags = ['--write-tree', '--name-only', '--no-messages', '-z']
   const merged = await runGitIn(checkout, ['merge-tree', ...flags, ours, theirs])
@@ -147,14 +193,74 @@ export async function landBranch(
     .split('\0')
     .filter(part => part !== '')
   if (!/^[0-9a-f]{40,64}$/.test(tree)) throw mergeFailure(merged.stderr, branch, gitErrorLine(merged))
-  if (!merged.ok) return { kind: 'conflict', into, files: [...new Set(files)] }
+  if (!merged.ok) return { kind: 'conflict', files: [...new Set(files)] }
 
   const parents = ['-p', ours, '-p', theirs]
-  const commit = await readGitLine(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')
-  const changed = await runGitOrUserError(checkout, ['diff-tree', '-r', '--name-only', '-z', ours, commit], 'compare')
-  const inTheWay = await fastForward(checkout, { commit, from: ours, branch, into })
-  if (inTheWay.length > 0) return { kind: 'in-the-way', into, files: inTheWay }
-  return { kind: 'landed', commit, into, files: changed.split('\0').length - 1 }
+  const commit = await readGitLine(checkout, ['commit-tree', tree, ...parents, '-m', message], `merge into ${into}`)
+  const changes = ['diff-tree', '-r', '--no-renames', '--name-status', '-z', ours, commit]
+  const fields = (await runGitOrUserError(checkout, changes, 'compare')).split('\0')
+  const changed = fields.flatMap((path, at) => (at % 2 === 1 ? [{ path, isNew: fields[at - 1] === 'A' }] : []))
+  const inTheWay = isCheckedOut ? await uncommittedAmong(checkout, changed) : []
+  if (inTheWay.length > 0) return { kind: 'in-the-way', files: inTheWay }
+  return { kind: 'merged', commit, ours, theirs, files: changed.length }
+}
+
+function tipOf(branch: string, aside: string | null): string {
+  return `${aside ?? `refs/heads/${branch}`}^{commit}`
+}
+
+/** Those of the files that the person has not committed, or that git ignores. */
+async function uncommittedAmong(
+  checkout: Checkout,
+  changed: readonly { path: string; isNew: boolean }[],
+): Promise<string[]> {
+  const uncommitted = new Set(await listUncommitted(checkout))
+  const isThere = async ({ path, isNew }: { path: string; isNew: boolean }) =>
+    uncommitted.has(path) || (isNew && (await pathExists(join(checkout.repository.root, path))))
+  const found = await Promise.all(changed.map(async each => ((await isThere(each)) ? [each.path] : [])))
+  return found.flat()
+}
+
+/**
+ * Moves the target to a merge of `mergeAside`: its checkout by a fast-forward, which git does wholly or not at all, any other
+ * branch alone. Returns the files in the way; then, and where it throws a `UserError` because a side has changed since, nothing
+ * has moved.
+ * @param of as of `mergeAside`; `top`: the worktree, null if it is gone
+ */
+export async function moveTarget(
+  checkout: Checkout,
+  target: LandingTarget,
+  { commit, ours, theirs }: MergeAside,
+  { branch, aside, top }: { branch: string; aside: string | null; top: string | null },
+): Promise<string[]> {
+  const now = await readTarget(checkout, target.branch)
+  if (now.commit !== ours || now.isCheckedOut !== target.isCheckedOut) throw changedMeanwhile(target.branch)
+  const tip = await runGitIn(checkout, ['rev-parse', '--verify', tipOf(branch, null)])
+  const before = aside === null ? theirs : await readGitLine(checkout, ['rev-parse', `${aside}^`], `find ${branch}`)
+  if (tip.stdout.trim() !== before) throw changedMeanwhile(branch)
+  if (top !== null && !(await areFilesOf(checkout, top, aside))) throw changedMeanwhile(branch)
+  if (target.isCheckedOut)
+    return await fastForward(unbroken(checkout), { commit, from: ours, branch, into: target.branch })
+  const args = ['update-ref', '-m', `merge ${branch}`, `refs/heads/${target.branch}`, commit, ours]
+  if (!(await runGitIn(unbroken(checkout), args)).ok) throw changedMeanwhile(target.branch)
+  return []
+}
+
+/** A checkout whose git nothing ends: for what must not stop halfway. */
+export function unbroken(checkout: Checkout): Checkout {
+  const { signal: _, ...setting } = checkout.setting
+  return { ...checkout, setting }
+}
+
+/** Whether the files of a worktree are still those of a commit of `commitUncommitted`; null: those of its branch. */
+async function areFilesOf(checkout: Checkout, top: string, aside: string | null): Promise<boolean> {
+  if (aside === null) return (await listUncommitted(await openUntrustedWorktree(checkout, top))).length === 0
+  const tree = await readGitLine(checkout, ['rev-parse', `${aside}^{tree}`], `read the commit of ${top}`)
+  return (await treeOfFiles(checkout, top)) === tree
+}
+
+function changedMeanwhile(branch: string): UserError {
+  return new UserError('CM0518', `${branch} has changed while the merge was proved, so nothing was merged; land again.`)
 }
 
 /** As `runGitOrUserError`, for a command that prints one line. */
@@ -253,7 +359,7 @@ const DEPENDENCIES = new Set([
 const CACHES = new Set(['.cache', '.vite', '.vite-temp', '.tmp', '.vitest'])
 
 /** Links ignored dependencies and local settings from the person's files into `top`, wherever nothing else is. */
-export async function linkIgnoredDependencies({ setting }: PrivateGit, top: string): Promise<void> {
+export async function linkIgnoredDependencies({ setting }: Pick<PrivateGit, 'setting'>, top: string): Promise<void> {
   const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
   const { ok, stdout } = await runGit(setting, args)
   if (!ok) return

@@ -59,7 +59,7 @@ test('what was done is merged by a plain commit, and what the person is in the m
   const commit = readFileSync(join(place.directory, '.git/refs/heads/main'), 'utf8').trim()
   expect([exitCode, stdout, stderr]).toEqual([
     0,
-    `codemachine/x is merged into main as ${commit.slice(0, 10)}: 1 file changed.\nTo remove what is left of it: git -C ${place.directory} worktree remove ${top} && git -C ${place.directory} branch -d codemachine/x\n`,
+    `codemachine/x is merged into main as ${commit.slice(0, 10)}: 1 file changed.\nNot proved: neither side has gates.\nTo remove what is left of it: git -C ${place.directory} worktree remove ${top} && git -C ${place.directory} branch -d codemachine/x\n`,
     '',
   ])
   expect(existsSync(traces)).toBe(false)
@@ -158,7 +158,7 @@ test('which worktree is meant is asked for where there are several, and they are
   const { exitCode, stderr } = await land(place)
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: There is more than one branch to land; name one. (CM0511)\n  one: 1 commit\n  two: 1 commit, 1 change not committed\n',
+    'codemachine: There is more than one branch to land; name one, or land all with --queue. (CM0511)\n  one: 1 commit\n  two: 1 commit, 1 change not committed\n',
   ])
   expect((await land(place, 'three')).stderr).toMatch(
     /^codemachine: There is no branch codemachine\/three\. \(CM0511\)\n {2}one: /,
@@ -168,7 +168,7 @@ test('which worktree is meant is asked for where there are several, and they are
   )
   expect((await land(place, 'codemachine/one')).exitCode).toBe(0)
   git(place, 'checkout', '-q', '--detach')
-  expect((await land(place, '--commit', 'c')).stderr).toContain('No branch is checked out in ')
+  expect((await land(place, '--commit', 'c')).stderr).toContain('name the one to merge into with --onto. (CM0514)')
   expect(git(place, '-C', two.top, 'status', '--porcelain')).toBe('?? c')
   git(place, 'checkout', '-q', 'main')
   git(place, '-C', two.top, 'switch', '-q', '-c', 'strayed')

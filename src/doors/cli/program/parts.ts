@@ -267,10 +267,16 @@ function addSavepoints(program: Command, does: Does): void {
 
 function addLand(program: Command, does: Does): void {
   withDirectory(program.command('land'))
-    .argument('[name]', 'the worktree; without it, the only one with something to land')
-    .description('merge the work of a worktree into the branch that is checked out here')
+    .argument('[name...]', 'the worktree; without it, the only one with something to land')
+    .description('merge the work of a worktree into the branch that is checked out here, if the merge passes all gates')
+    .option('--queue', 'land several, one after the other; without names, all whose session is done')
+    .option('--onto <branch>', 'merge into this branch; if it is not checked out, no file changes')
     .option('--message <text>', 'the message of the merge')
     .option('--commit <text>', 'first commit uncommitted changes of the worktree, with this message')
+    .option('--no-verify', 'do not run the gates on the merge')
+    .option('-y, --yes', 'with --queue, land them without asking')
+    .addOption(codexBinOption())
+    .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/land.ts')).land))
 }
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { rewindInWords } from '../../../project/savepoints.ts'
-import { landWorktree } from '../../../project/worktrees/land.ts'
+import { findLandingPlace, landWorktree } from '../../../project/worktrees/land.ts'
+import { describeLanded } from '../../../project/worktrees/land-words.ts'
 import { openCheckout } from '../../../workspace/worktree/worktree.ts'
 import { aName, defineTool, directory, MOST_SECONDS, seconds, session, type Tool, yesOrNo } from '../tool.ts'
 
@@ -67,22 +68,27 @@ export const writeTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'land',
-    description: 'Merges the work of a codemachine worktree into the checked-out branch, if nothing runs in either.',
+    description:
+      'Merges the work of a codemachine worktree into the checked-out branch, if the merge passes the gates of both and nothing runs in either. It takes as long as the gates.',
     effect: 'files',
     input: v.strictObject({
       directory,
       worktree: v.optional(aName('the name of a worktree; left out: the only one that has something to land')),
       message: v.optional(message('a line: the message of the merge')),
       commit: v.optional(message('a line: commit the uncommitted files of the worktree first, with this message')),
+      verify: v.optional(yesOrNo('true or false: whether the gates run on the merge; left out: true')),
     }),
     output: v.object({ directory: v.string(), words: v.array(v.string()) }),
-    async run({ directory: where, worktree: name, message: line, commit }, call) {
+    async run({ directory: where, worktree: name, message: line, commit, verify = true }, call) {
       const records = await call.places.recordsOf(where)
       const { repository } = await openCheckout(records.directory, call.world.env)
       // The merge changes all of the checkout, which may be more than what is named.
       await call.places.recordsOf(repository.root)
-      const words = await landWorktree(call.world, records.directory, { name, message: line, commit })
-      return { directory: records.directory, words }
+      const world = { ...call.world, signal: AbortSignal.any([call.world.signal, call.signal]) }
+      const place = await findLandingPlace(world, records.directory, null)
+      const say = (said: string) => call.progress(said)
+      const { record, ...landed } = await landWorktree(world, place, { name, message: line, commit, verify, say })
+      return { directory: records.directory, words: describeLanded(landed, { place, record, verify }) }
     },
   }),
 ]
