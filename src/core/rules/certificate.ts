@@ -335,6 +335,16 @@ function reviewOf({ reviews }: SessionState, tree: string): Certificate['review'
   return { reviews: reviews.answered, agreed: reviews.agreedTo === tree, open: [...reviews.last.findings] }
 }
 
+/** What a person may require of a certificate: every sentence proved, or at least that required gates passed. */
+export type Required = 'proved' | 'gates'
+
+/** Why a certificate does not say what is required, a clause; null: it does. Pure. */
+export function lackOf({ proof, verified, gates }: Certificate, required: Required): string | null {
+  if (proof === 'proved') return null
+  if (required === 'proved') return proof === undefined ? 'it had no contract' : 'not every sentence is proved'
+  return verified && gates.some(gate => gate.required) ? null : 'no required gate passed'
+}
+
 /** The text of a `done.json`. */
 export function certificateText(certificate: Certificate): string {
   return `${JSON.stringify(certificate, null, 2)}\n`

@@ -4,10 +4,16 @@ import { shortHash } from '../../workspace/git/commits.ts'
 import { headline, lineOf, named } from '../proof/verify-words.ts'
 import type { CheckedBundle } from './check.ts'
 
-/** What came of checking a bundle, as a line for each question that a reader has of somebody else's evidence. */
+/** What came of checking a bundle, in six lines. */
 export function describeBundle(checked: CheckedBundle): string {
+  const lines = linesOfBundle(checked)
+  return lines.map(([name, words]) => `${name}: ${words}\n`).join('')
+}
+
+/** A name and an answer for each question that a reader has of somebody else's evidence. */
+export function linesOfBundle(checked: CheckedBundle): [string, string][] {
   const { certificate } = checked
-  const lines = [
+  return [
     ['origin', originOf(checked)],
     ['time', `${formatDayAndTime(Date.parse(certificate.endedAt))}, as the certificate says`],
     ['subject', subjectOf(checked)],
@@ -15,7 +21,17 @@ export function describeBundle(checked: CheckedBundle): string {
     ['failures', failuresOf(checked)],
     ['who can check it', whoOf(checked)],
   ]
-  return lines.map(([name, words]) => `${name}: ${words}\n`).join('')
+}
+
+/** Whether it holds, and if not why, in a line. */
+export function outcomeOf({ verdict, unmet, ran, holds }: CheckedBundle): string {
+  const found = verdict.kind === 'still-true' || (holds && !ran) ? [] : [headline(verdict)]
+  const all = [...(unmet === null ? [] : [unmet]), ...found]
+  return all.length > 0
+    ? all.join('; ')
+    : ran
+      ? 'still true'
+      : 'its files are here; its commands did not run (--no-run)'
 }
 
 function originOf({ signer }: CheckedBundle): string {
@@ -46,9 +62,11 @@ function coverageOf({ certificate, notLookedAt }: CheckedBundle): string {
   ].join(', ')
 }
 
-function failuresOf({ verdict, gates }: CheckedBundle): string {
-  if (verdict.kind === 'still-true') return `none: ${gates.map(each => lineOf(each)[0]?.trim()).join('; ')}`
-  return headline(verdict)
+function failuresOf(checked: CheckedBundle): string {
+  const { verdict, gates, unmet } = checked
+  if (verdict.kind === 'still-true' && unmet === null)
+    return `none: ${gates.map(each => lineOf(each)[0]?.trim()).join('; ')}`
+  return outcomeOf(checked)
 }
 
 function whoOf({ signer }: CheckedBundle): string {

@@ -1,8 +1,15 @@
 import { join, posix, resolve } from 'node:path'
 import { Interrupted, UserError } from '../../base/errors.ts'
 import { parsedOrNull } from '../../base/json.ts'
-import { type Certificate, type CertifiedGate, parseCertificate } from '../../core/rules/certificate.ts'
+import {
+  type Certificate,
+  type CertifiedGate,
+  lackOf,
+  parseCertificate,
+  type Required,
+} from '../../core/rules/certificate.ts'
 import { isWritableByAgents, readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { secretVariables } from '../../secrets/variables.ts'
 import type { Records } from '../../session/records/records.ts'
 import { shortHash } from '../../workspace/git/commits.ts'
 import { writableIn } from '../../workspace/git/find-git.ts'
@@ -23,6 +30,8 @@ interface CheckOptions {
   runs: boolean
   /** Whether they may use the network, where the session could. */
   network: boolean
+  /** What it has to say of these very files; left out: anything. */
+  require?: Required | undefined
   codexBin?: string
   /** Asks whether commands of a stranger may run here, once for each signer. */
   confirm(lines: readonly string[], signer: Signer | null): Promise<boolean>
@@ -39,6 +48,10 @@ export interface CheckedBundle extends Verification {
   commit: string | null
   /** Whether its commands ran again. */
   ran: boolean
+  /** Why it is not what `require` asks for, a clause; null: it is. */
+  unmet: string | null
+  /** Whether it is that, and its commands passed; or its files are here, where they were not to run. */
+  holds: boolean
 }
 
 /** The most globs of ignored files that a bundle may name, and the longest, characters. */
@@ -49,7 +62,7 @@ const CHECKS = '.codemachine/checks/'
 
 /** Checks a bundle against this checkout, without records of its session. A `UserError` if nothing follows from it. */
 export async function checkBundle(world: World, records: Records, options: CheckOptions): Promise<CheckedBundle> {
-  const { file, runs, network, confirm } = options
+  const { file, runs, network, require, confirm } = options
   const { name, text } = await textOf(world, records, file)
   const bundle = parseBundle(text, name)
   const signer = await signerOf(world, records, bundle, { ...options, name })
@@ -77,8 +90,17 @@ export async function checkBundle(world: World, records: Records, options: Check
       return isConfirmed ? null : 'nobody confirmed its commands'
     },
   }
-  const verification = await verifyFound(world, options, records, found)
-  return { ...verification, certificate, signer, commit, ran }
+  const verification = await verifyFound({ ...world, env: withoutSecrets(world.env) }, options, records, found)
+  const { same, verdict } = verification
+  const unmet = require && (same === null ? 'these are not the files that were proved' : lackOf(certificate, require))
+  const holds = (runs ? verdict.kind === 'still-true' : same !== null) && !unmet
+  return { ...verification, certificate, signer, commit, ran, unmet: unmet ?? null, holds }
+}
+
+/** What a stranger's commands get. */
+function withoutSecrets(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const secret = new Set(secretVariables(env).map(({ name }) => name))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !secret.has(name)))
 }
 
 async function textOf(

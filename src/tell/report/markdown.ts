@@ -293,7 +293,7 @@ function agentTable({ agents }: ReportBuild): string {
 }
 
 /** A text as it is shown in Markdown, on one line: nothing in it is a link, an image, a heading, HTML, or a table's edge. */
-function escapeMarkdown(text: string): string {
+export function escapeMarkdown(text: string): string {
   return safeText(text)
     .trim()
     .replace(/\s*\n\s*/g, ' ')

@@ -166,6 +166,12 @@ export function wordsForSentence(state: SentenceState): string {
   return STATES[state]
 }
 
+/** The same for a state that somebody else's certificate names, of whatever version. */
+export function wordsForNamedState(state: string): string {
+  if (state === 'refused') return 'removed by the person'
+  return Object.entries(STATES).find(([name]) => name === state)?.[1] ?? state
+}
+
 /** `5 of 7 sentences hold`, or that there is no contract; null where none is wanted. */
 export function wordsForContract(contract: ContractState | null): string | null {
   if (contract === null) return null

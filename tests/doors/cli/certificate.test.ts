@@ -1,5 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { TYPES } from '../../../src/core/rules/attestations.ts'
@@ -8,6 +8,7 @@ import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
+import { agentKey } from './verify/agent-key.ts'
 import { endSession, gate } from './verify/done-session.ts'
 
 const NAMESPACE = 'attestation@codemachine.invalid'
@@ -22,17 +23,27 @@ async function done(): Promise<TestPlace> {
   return place
 }
 
-/** A key of which only an ssh-agent knows the private half; disposing of it ends that. */
-async function agentKey(place: TestPlace) {
-  const path = join(place.root, 'key')
-  const socket = join(place.root, 'agent')
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path])
-  const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'], env: place.env })
-  await new Promise(resolve => agent.stdout.once('data', resolve))
-  const env = { SSH_AUTH_SOCK: socket }
-  execFileSync('ssh-add', ['-q', path], { env: { ...process.env, ...env } })
-  await rename(path, join(place.root, 'away'))
-  return { path: `${path}.pub`, env, [Symbol.dispose]: () => void agent.kill() }
+/** The private file of a security key that there is not, which wants a PIN; its public file is beside it. */
+async function securityKey(place: TestPlace): Promise<string> {
+  const field = (of: string | Buffer) => {
+    const bytes = Buffer.from(of)
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(bytes.length)
+    return Buffer.concat([length, bytes])
+  }
+  const type = 'sk-ssh-ed25519@openssh.com'
+  const key = Buffer.concat([field(type), field(Buffer.alloc(32, 7)), field('ssh:')])
+  // Touch and PIN, the handle on the device, nothing reserved, a comment.
+  const handle = [Buffer.from([5]), field(Buffer.alloc(64)), field(''), field('key')]
+  const half = Buffer.concat([Buffer.alloc(8), key, ...handle])
+  const padding = Buffer.from(Array.from({ length: (8 - (half.length % 8)) % 8 }, (_, at) => at + 1))
+  const head = [Buffer.from('openssh-key-v1\0'), field('none'), field('none'), field(''), Buffer.from([0, 0, 0, 1])]
+  const all = Buffer.concat([...head, field(key), field(Buffer.concat([half, padding]))]).toString('base64')
+  const path = join(place.root, 'token')
+  const name = 'OPENSSH PRIVATE KEY-----'
+  await writeFile(path, `-----BEGIN ${name}\n${all.replace(/.{70}/g, '$&\n')}\n-----END ${name}\n`, { mode: 0o600 })
+  await writeFile(`${path}.pub`, `${type} ${key.toString('base64')} key\n`)
+  return path
 }
 
 function linesOf(text: string) {
@@ -50,7 +61,6 @@ test('a signed bundle is one that ssh-keygen alone verifies', async () => {
   expect([exitCode, stderr]).toEqual([0, ''])
   const envelopes = linesOf(stdout)
   expect(envelopes).toHaveLength(3)
-  await writeFile(join(place.root, 'allowed'), `ann@example.com ${await readFile(key.path, 'utf8')}`)
   for (const { payloadType, payload, signatures } of envelopes) {
     const blob = `-----BEGIN SSH SIGNATURE-----\n${signatures[0].sig}\n-----END SSH SIGNATURE-----\n`
     await writeFile(join(place.root, 'signature'), blob)
@@ -90,6 +100,20 @@ test('a private key that rounds can read signs nothing, by itself or by its publ
   const env = { PATH: join(plain.root, 'none') }
   const missing = await codemachineHere(plain, ['certificate', '--sign', `${secret}.pub`], { env })
   expect(missing.stderr).toContain('ssh-keygen was not found on the PATH')
+})
+
+test('a security key that is not plugged in, or is in no agent, is one sentence, and asks for no touch and no PIN', async () => {
+  await using place = await done()
+  const path = await securityKey(place)
+  for (const [named, said] of [
+    [path, `could not sign with ${path}: Signing (stdin) failed`],
+    [`${path}.pub`, `could not sign with ${path}.pub: Couldn't get agent socket`],
+  ] as const) {
+    const { exitCode, stdout, stderr } = await codemachineHere(place, ['certificate', '--sign', named], {
+      env: { SSH_AUTH_SOCK: '' },
+    })
+    expect([exitCode, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
+  }
 })
 
 test('a bundle that nobody signed says so, and holds no secret and no path of the machine', async () => {

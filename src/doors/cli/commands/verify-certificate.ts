@@ -1,6 +1,10 @@
-import { UserError } from '../../../base/errors.ts'
+import { appendFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import type { Required } from '../../../core/rules/certificate.ts'
 import { type CheckedBundle, checkBundle } from '../../../project/certificate/check.ts'
 import { describeBundle } from '../../../project/certificate/check-words.ts'
+import { summaryOfBundle, summaryOfProblem } from '../../../project/certificate/summary.ts'
 import { openRecords } from '../../../session/records/records.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -16,19 +20,44 @@ interface CertificateFlags extends LookFlags {
   run: boolean
   yes?: true | undefined
   network?: true | undefined
+  require?: Required | undefined
+  /** A file as typed. */
+  summary?: string | undefined
 }
+
+/** Instead of a file of signers: whoever made the bundle is believed, also where nobody signed it. */
+const ANYBODY = 'anybody'
 
 /** `codemachine verify --certificate`: whether what somebody else proved is true of the files here. */
 export async function verifyCertificate(context: CliContext, flags: CertificateFlags): Promise<number> {
+  const summary = flags.summary === undefined ? null : resolve(context.cwd, flags.summary)
+  if (flags.require !== undefined && flags.signers === undefined)
+    throw new UserError(
+      'CM0102',
+      `--require needs --signers FILE; --signers ${ANYBODY} believes whoever made the certificate.`,
+    )
+  try {
+    const checked = await check(context, flags)
+    if (summary !== null) await addTo(summary, summaryOfBundle(checked))
+    context.stdout.write(flags.json ? `${JSON.stringify(jsonOf(checked))}\n` : describeBundle(checked))
+    return checked.holds ? 0 : 4
+  } catch (error) {
+    if (summary !== null && error instanceof UserError) await addTo(summary, summaryOfProblem(error.message))
+    throw error
+  }
+}
+
+async function check(context: CliContext, flags: CertificateFlags): Promise<CheckedBundle> {
   const { stdin, stdout, stderr } = context
   const { json, certificate = null, signers, run, yes, network = false, codexBin } = flags
   const say = (text: string) => void stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  const checked = await checkBundle(context, records, {
+  return await checkBundle(context, records, {
     file: certificate,
-    signers,
+    signers: signers === ANYBODY ? undefined : signers,
     runs: run,
     network,
+    require: flags.require,
     ...(codexBin === undefined ? {} : { codexBin }),
     say,
     onDebug: listenersOn(context, {}).onDebug,
@@ -45,9 +74,18 @@ export async function verifyCertificate(context: CliContext, flags: CertificateF
       return answer
     },
   })
-  stdout.write(json ? `${JSON.stringify(jsonOf(checked))}\n` : describeBundle(checked))
-  const isGood = run ? checked.verdict.kind === 'still-true' : checked.same !== null
-  return isGood ? 0 : 4
+}
+
+/** Adds: a summary may have more than one author. */
+async function addTo(path: string, text: string): Promise<void> {
+  try {
+    await appendFile(path, text)
+  } catch (error) {
+    const why = systemErrorCode(error) ?? messageOf(error)
+    throw new UserError('CM0108', `The summary cannot be written to ${path}: ${why}; name another file.`, {
+      cause: error,
+    })
+  }
 }
 
 /** What `--json` prints. */

@@ -1,4 +1,5 @@
 import { UserError } from '../../../base/errors.ts'
+import type { Required } from '../../../core/rules/certificate.ts'
 import { type Verified, verifySession } from '../../../project/proof/verify.ts'
 import { describeVerification } from '../../../project/proof/verify-words.ts'
 import { openRecords } from '../../../session/records/records.ts'
@@ -17,13 +18,16 @@ interface VerifyFlags extends LookFlags {
   run?: boolean
   yes?: true
   network?: true
+  require?: Required
+  /** A file of Markdown, as typed. */
+  summary?: string
 }
 
 /** `codemachine verify`: whether what was proved when a session was done is still true, and if not, since when. */
 export async function verify(
   context: CliContext,
   session: string | undefined,
-  { json = false, certificate, note, signers, run = true, yes, network, ...options }: VerifyFlags,
+  { json = false, certificate, note, signers, run = true, yes, network, require, summary, ...options }: VerifyFlags,
 ): Promise<number> {
   if (certificate !== undefined || note) {
     if (session !== undefined)
@@ -32,13 +36,16 @@ export async function verify(
         'A session is verified by its records, so leave it out, or --certificate and --note.',
       )
     const { verifyCertificate } = await import('./verify-certificate.ts')
-    return await verifyCertificate(context, { json, certificate, signers, run, yes, network, ...options })
+    const ofBundle = { json, certificate, signers, run, yes, network, require, summary }
+    return await verifyCertificate(context, { ...ofBundle, ...options })
   }
   const [alone] = [
     ...(signers === undefined ? [] : ['--signers']),
     ...(run ? [] : ['--no-run']),
     ...(yes ? ['--yes'] : []),
     ...(network ? ['--network'] : []),
+    ...(require === undefined ? [] : ['--require']),
+    ...(summary === undefined ? [] : ['--summary']),
   ]
   if (alone !== undefined)
     throw new UserError('CM0102', `${alone} means something only with --certificate FILE or --note.`)

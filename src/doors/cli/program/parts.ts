@@ -198,7 +198,11 @@ function addVerify(program: Command, does: Does): void {
     .addOption(codexBinOption())
     .addOption(new Option('--certificate <file>', 'verify a bundle of `certificate` instead, also of another machine'))
     .addOption(new Option('--note', 'verify the bundle in the git note on HEAD, or before it').conflicts('certificate'))
-    .option('--signers <file>', 'whose signature counts: an allowed_signers file of ssh')
+    .option('--signers <file>', 'whose signature counts: an allowed_signers file of ssh; anybody: whoever made it')
+    .addOption(
+      new Option('--require <what>', 'what the bundle has to show of these files').choices(['proved', 'gates']),
+    )
+    .option('--summary <file>', 'add a summary in Markdown to this file')
     .option('--no-run', 'do not run the commands of the bundle')
     .option('-y, --yes', 'run them without asking')
     .option('--network', 'let them use the network, where the session could')

@@ -1,11 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { codemachineHere } from '../../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../../support/place.ts'
 import { promise } from '../../../support/promise.ts'
 import { test } from '../../../support/side-by-side.ts'
+import { agentKey } from './agent-key.ts'
 import { endSession, gate } from './done-session.ts'
 
 async function done(): Promise<TestPlace> {
@@ -19,23 +19,11 @@ async function done(): Promise<TestPlace> {
 
 /** Signs the bundle of a session with a key that only an ssh-agent has. */
 async function signed(place: TestPlace): Promise<{ bundle: string; signers: string }> {
-  const [path, socket] = [join(place.root, 'key'), join(place.root, 'agent')]
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path])
-  const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'], env: place.env })
-  try {
-    await new Promise(resolve => agent.stdout.once('data', resolve))
-    const env = { SSH_AUTH_SOCK: socket }
-    execFileSync('ssh-add', ['-q', path], { env: { ...process.env, ...env } })
-    await rename(path, join(place.root, 'away'))
-    const bundle = join(place.root, 'night.intoto.jsonl')
-    const made = await codemachineHere(place, ['certificate', '--sign', `${path}.pub`, '--out', bundle], { env })
-    expect(made.exitCode).toBe(0)
-    const signers = join(place.root, 'allowed')
-    await writeFile(signers, `ann@example.com ${await readFile(`${path}.pub`, 'utf8')}`)
-    return { bundle, signers }
-  } finally {
-    agent.kill()
-  }
+  using key = await agentKey(place)
+  const bundle = join(place.root, 'night.intoto.jsonl')
+  const made = await codemachineHere(place, ['certificate', '--sign', key.path, '--out', bundle], key)
+  expect(made.exitCode).toBe(0)
+  return { bundle, signers: key.signers }
 }
 
 /** A clone on a machine that has no records. */
@@ -122,4 +110,59 @@ test('a note that was fetched is checked without running anything, and one that 
   expect(stdout).toContain('subject: the files here')
   expect(stdout).toContain('(--no-run)')
   expect(exitCode).toBe(0)
+})
+
+test('a note on a commit that is gone is one sentence', async () => {
+  await using place = await done()
+  await codemachineHere(place, ['certificate', '--note'])
+  const gone = git(place, 'rev-parse', 'HEAD')
+  git(place, 'reset', '-q', '--hard', 'HEAD~1')
+  git(place, 'reflog', 'expire', '--expire=now', '--all')
+  git(place, 'gc', '-q', '--prune=now')
+  expect(() => git(place, 'cat-file', '-e', gone)).toThrow()
+  const { exitCode, stdout, stderr } = await codemachineHere(place, ['verify', '--note', '--no-run'])
+  const said = `Notes of codemachine are on other commits, such as ${gone.slice(0, 12)}, which HEAD does not come from.`
+  expect([exitCode, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
+})
+
+promise('D98')
+test('the commands of a bundle write nothing outside, and have no network and no secret', async () => {
+  // Not below /tmp: the sandbox leaves that writable.
+  const outside = await mkdtemp('/var/tmp/codemachine-outside-')
+  await using _ = { [Symbol.asyncDispose]: () => rm(outside, { recursive: true }) }
+  await using place = await makePlace('')
+  await writeFile(join(place.directory, 'app.txt'), 'good\n')
+  const lines = [
+    `touch ${outside}/x`,
+    'exec 3<>/dev/tcp/127.0.0.1/1 || exec 3<>/dev/tcp/192.0.2.1/80',
+    'touch .git/hooks/x',
+  ]
+  await endSession(place, [...lines.map(run => gate(run)), gate('test -z "$SHOP_API_KEY"')])
+  git(place, 'add', '-A')
+  git(place, 'commit', '-qm', 'Work')
+  await codemachineHere(place, ['certificate', '--note'])
+  await using other = await elsewhere(place)
+  git(other, 'fetch', '-q', 'origin', 'refs/notes/codemachine:refs/notes/codemachine')
+  const { exitCode, stdout } = await codemachineHere(other, ['verify', '--note', '--yes', '--json'], {
+    env: { SHOP_API_KEY: 'TOKEN-4711-abcdefgh' },
+  })
+  const { gates } = JSON.parse(stdout)
+  expect([exitCode, gates.map(({ status }: { status: string }) => status)]).toEqual([
+    4,
+    ['failed', 'failed', 'failed', 'passed'],
+  ])
+  expect(await readdir(outside)).toEqual([])
+})
+
+test('what is required needs signers, or that anybody is believed, and means something only of a bundle', async () => {
+  await using place = await makePlace('')
+  for (const [args, said] of [
+    [['--note', '--require', 'gates'], '--require needs --signers FILE; --signers anybody believes'],
+    [['--require', 'gates'], '--require means something only with --certificate FILE or --note.'],
+    [['--summary', 'x.md'], '--summary means something only with --certificate FILE or --note.'],
+    [['--note', '--summary', 'no/x.md'], 'The summary cannot be written to'],
+  ] as const) {
+    const { exitCode, stderr } = await codemachineHere(place, ['verify', ...args])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(said)])
+  }
 })
