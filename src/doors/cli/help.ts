@@ -421,6 +421,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['verify', 'the newest session that is done'],
     ['verify --certificate night.jsonl --signers signers', 'what somebody else proved'],
     ['verify --note --no-run', 'the note on HEAD: only signature and files'],
+    ['verify --note --signers signers --require proved --summary ci.md', 'in CI'],
   ],
   certificate: [
     ['certificate --out night.intoto.jsonl', 'of the newest session that is done; not signed'],
