@@ -28,7 +28,7 @@ export async function start(process: NodeJS.Process, program: 'codemachine' | 'c
  */
 function isVersionWritten(process: NodeJS.Process): boolean {
   const [, , typed, ...more] = process.argv
-  if (more.length > 0 || (typed !== '--version' && typed !== '-V')) return false
+  if (more.length > 0 || !['--version', '-V', 'version'].includes(typed ?? '')) return false
   try {
     process.getBuiltinModule('node:fs').writeSync(1, `${version}\n`)
     return true

@@ -256,15 +256,16 @@ export async function runCommandLine(context: BareContext, args: readonly string
 }
 
 /** The library that completes brings its own command; without it, the command is only listed. */
-async function addCompletions(
-  program: Command,
-  context: Pick<BareContext, 'stdout'>,
-  args: readonly string[],
-): Promise<void> {
+async function addCompletions(program: Command, context: BareContext, args: readonly string[]): Promise<void> {
   const what = 'print the completions for zsh, bash, fish or powershell'
   if (args[0] === 'complete') {
+    const at = args.indexOf('--')
+    if (at !== -1) await (await import('./completion.ts')).addValues(program, context, args.slice(at + 1))
     // It prints with the console, past this stream: opened, it tells what does not arrive.
     void context.stdout
+    const { log } = console
+    // Its script for bash declares constants, which cannot be loaded twice in a shell.
+    console.log = (text: unknown) => log(String(text).replace(/^readonly (?=\w+=)/gm, ''))
     ;(await import('@bomb.sh/tab/commander')).default(program)
   } else program.command('complete [shell]').description(what)
   program.commands.at(-1)?.addHelpText('after', `\nExample:\n  source <(${program.name()} complete zsh)\n`)

@@ -82,6 +82,17 @@ export function withLook(command: Command, asJson = 'as JSON', which?: string): 
   return withDirectory(command, which).option('--json', asJson)
 }
 
+/** Prints the words of what a command has done, or with `--json` one object with them and `data`. The exit code is 0. */
+export function printDone(
+  { stdout }: Pick<CliContext, 'stdout'>,
+  { json }: Pick<LookFlags, 'json'>,
+  words: string,
+  data: object = {},
+): number {
+  stdout.write(json ? `${JSON.stringify({ v: 1, message: words, ...data })}\n` : `${words}\n`)
+  return 0
+}
+
 /** The work directory that is meant. */
 export function directoryOf({ cwd }: Pick<CliContext, 'cwd'>, flags: DirectoryFlags): string {
   return resolve(cwd, flags.cd ?? '.')

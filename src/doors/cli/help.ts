@@ -2,6 +2,7 @@ import { Argument, type Command } from 'commander'
 import type { ErrorCode } from '../../base/error-codes.ts'
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
+import { shellWord } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 
 /** Commands that belong together, in the order in which a person comes to need them. */
@@ -549,4 +550,33 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['help queue add', ''],
     ['help CM0601', 'what the code of an error means, and what to do'],
   ],
+}
+
+/** That there is no such command, and what may be meant. */
+export function sentenceOfUnknown(command: Command, word: string): string {
+  const names = command.commands.map(each => each.name())
+  const nearest = nearestName(word, names)
+  const instead =
+    nearest !== null
+      ? `did you mean "${typedName(command)} ${nearest}"?`
+      : names.includes('run') && word.endsWith('.toml')
+        ? `to run that file: ${typedName(command)} run ${shellWord(oneLine(word, MOST_WORD))}`
+        : word === 'run' && command.parent === null
+          ? `a goal alone begins a run: ${typedName(command)} "<goal>".`
+          : `${typedName(command)} --help lists them.`
+  return `There is no command "${oneLine(word, MOST_WORD)}"; ${instead}`
+}
+
+/** The most that is repeated of a word that was typed, characters. */
+export const MOST_WORD = 200
+
+/** `codemachine queue add`. */
+export function typedName(command: Command): string {
+  return command.parent === null ? command.name() : `${rootOf(command).name()} ${nameOf(command)}`
+}
+
+/** `queue add`. */
+export function nameOf(command: Command): string {
+  const { parent } = command
+  return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
 }

@@ -2,7 +2,6 @@ import { type Argument, Command, Option } from 'commander'
 import type { ErrorCode } from '../../base/error-codes.ts'
 import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
-import { nearestName } from '../../base/text.ts'
 import { shellWord } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { CliContext } from '../screen/cli-context.ts'
@@ -21,7 +20,7 @@ import {
 } from './flags.ts'
 import { addFleet } from './fleet/program.ts'
 import { addFlow } from './flow/program.ts'
-import { addExamples, addFlowHelp, addHelp, rootOf } from './help.ts'
+import { addExamples, addFlowHelp, addHelp, MOST_WORD, nameOf, sentenceOfUnknown, typedName } from './help.ts'
 import {
   addAdopt,
   addAgents,
@@ -109,8 +108,15 @@ export function buildProgram(
     add(program, does)
   addHelp(program)
   addExamples(program)
+  program.addHelpText('before', () => wordsForNoCommand(program))
   sayInSentences(program)
   return program
+}
+
+/** What stands above the help where that of a command was asked for that there is not. */
+function wordsForNoCommand(program: Command): string {
+  const [word = ''] = program.args
+  return /^[a-z]/.test(word) && word !== 'help' ? `${sentenceOfUnknown(program, word)}\n` : ''
 }
 
 /** The same of `codex-flow`, which is what `codemachine flow` is. */
@@ -234,9 +240,9 @@ async function makeContext(context: BareContext): Promise<CliContext> {
   return Object.defineProperties({ templates, modes: OWN_MODES, env } as CliContext, rest)
 }
 
-/** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */
+/** What the parser says of a mistake. */
 function inOwnWords(text: string, program: string): string {
-  return text.replace(/^error: /, `${program}: `).replace(/(unknown option '[^'=]+)=.*'/s, "$1'")
+  return text.replace(/^error: /, `${program}: `)
 }
 
 /** Of a command line that has one agent do one thing. */
@@ -322,7 +328,7 @@ function addDoctor(program: Command, does: Does): void {
   withLook(program.command('engines'))
     .description('list the agents that can run the rounds, and try each in its sandbox')
     .action(does(async () => (await load()).engines))
-  withDirectory(program.command('notify'))
+  withLook(program.command('notify'))
     .description('send a sample notification through every configured channel')
     .action(does(async () => (await load()).notify))
 }
@@ -344,42 +350,91 @@ function refuseFlagsBefore(program: Command, command: Command): void {
   throw new UserError('CM0102', `Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)
 }
 
-/** `queue add`. */
-function nameOf(command: Command): string {
-  const { parent } = command
-  return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
-}
-
 function wordsOf(flag: string, value: unknown): string {
   if (Array.isArray(value)) return value.map(each => wordsOf(flag, each)).join(' ')
   return typeof value === 'string' ? `${flag} ${shellWord(value)}` : flag
 }
 
-const MISSING = /^error: missing required argument '(.+)'$/
-const UNKNOWN = /^error: unknown command '(.+?)'/s
+/** A mistake as the parser says it, the code that it has, and the same in a sentence of ours; null: it has none. */
+const MISTAKES: readonly {
+  pattern: RegExp
+  code: ErrorCode
+  sentence(command: Command, found: readonly string[]): string | null
+}[] = [
+  {
+    pattern: /^error: missing required argument '(.+)'$/,
+    code: 'CM0104',
+    sentence(command, [, name]) {
+      const argument = command.registeredArguments.find(each => each.name() === name)
+      return argument === undefined ? null : sentenceOf(command, argument)
+    },
+  },
+  {
+    pattern: /^error: unknown command '(.+?)'/s,
+    code: 'CM0101',
+    sentence: (command, [, word = '']) => sentenceOfUnknown(command, word),
+  },
+  {
+    pattern: /^error: too many arguments/,
+    code: 'CM0101',
+    sentence: command =>
+      command.commands.length > 0 && command.registeredArguments.length === 0
+        ? sentenceOfUnknown(command, command.args[0] ?? '')
+        : null,
+  },
+  {
+    pattern: /^error: too many arguments/,
+    code: 'CM0102',
+    sentence(command) {
+      const most = command.registeredArguments.length
+      const extra = oneLine(command.args[most] ?? '', MOST_WORD)
+      return `${nameOf(command)} takes ${most === 0 ? 'no argument' : `at most ${most}`}; leave "${extra}" out.`
+    },
+  },
+  {
+    // Without its value, which may be a key.
+    pattern: /^error: unknown option '([^'=]+)=?.*?'(?:\n\(Did you mean (.+)\?\))?$/s,
+    code: 'CM0102',
+    sentence: (command, [, option = '', meant]) =>
+      `${nameOf(command)} has no option ${oneLine(option, MOST_WORD)}${meant === undefined ? '.' : `; did you mean ${meant}?`}`,
+  },
+  {
+    pattern: /^error: option '(?:-\w, )?(.+?)' argument missing$/,
+    code: 'CM0102',
+    sentence: (_, [, option = '']) => `${option.split(' ')[0]} needs a value: ${option}`,
+  },
+  {
+    pattern: /^error: option '(?:-\w, )?(\S+).*?' cannot be used with option '(?:-\w, )?(\S+).*?'$/,
+    code: 'CM0102',
+    sentence: (_, [, one = '', other = '']) => `${one} and ${other} exclude each other; leave one of them out.`,
+  },
+  {
+    pattern: /^error: option '(?:-\w, )?(\S+).*?' argument '(.*)' is invalid\. Allowed choices are (.+)\.$/s,
+    code: 'CM0102',
+    sentence: (_, [, option = '', value = '', choices = '']) =>
+      `${option} cannot be "${oneLine(value, MOST_WORD)}"; use ${choices.replace(/, (?=[^,]*$)/, ' or ')}.`,
+  },
+]
 
-/** Has a command, and each below it, say in a sentence what an argument is that was left out, and what a mistyped command may mean. */
+/** Has a command, and each below it, say in a sentence of ours what is wrong with what was typed. */
 function sayInSentences(command: Command): void {
   if (command instanceof ListedCommand) return
   for (const each of command.commands) sayInSentences(each)
   command.configureOutput({
     outputError: (text, write) => {
-      const [, name] = MISSING.exec(text.trim()) ?? []
-      const argument = command.registeredArguments.find(each => each.name() === name)
-      const [, unknown] = UNKNOWN.exec(text) ?? []
-      if (argument !== undefined) write(coded(`error: ${sentenceOf(command, argument)}\n`, 'CM0104'))
-      else if (unknown !== undefined) write(coded(`error: ${sentenceOfUnknown(command, unknown)}\n`, 'CM0101'))
-      else write(`${coded(text, 'CM0102')}${isUnknownOption(text) ? hintOfDash(command) : ''}`)
+      const hint = text.startsWith("error: unknown option '") ? hintOfDash(command) : ''
+      for (const { pattern, code, sentence } of MISTAKES) {
+        const found = pattern.exec(text.trim())
+        const said = found && sentence(command, found)
+        if (said) return write(`${coded(`error: ${said}\n`, code)}${hint}`)
+      }
+      write(`${coded(text, 'CM0102')}${hint}`)
     },
   })
 }
 
 function coded(text: string, code: ErrorCode): string {
   return text.replace(/$/m, ` (${code})`)
-}
-
-function isUnknownOption(text: string): boolean {
-  return text.startsWith("error: unknown option '")
 }
 
 /** Where a command takes a text: how it is given one that begins with a dash. */
@@ -393,23 +448,4 @@ function hintOfDash(command: Command): string {
 function sentenceOf(command: Command, argument: Argument): string {
   const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
   return `${typedName(command)} needs ${shown}: ${argument.description}.`
-}
-
-function sentenceOfUnknown(command: Command, word: string): string {
-  const names = command.commands.map(each => each.name())
-  const nearest = nearestName(word, names)
-  const instead =
-    nearest !== null
-      ? `did you mean "${typedName(command)} ${nearest}"?`
-      : names.includes('run') && word.endsWith('.toml')
-        ? `to run that file: ${typedName(command)} run ${shellWord(oneLine(word, MOST_WORD))}`
-        : `${typedName(command)} --help lists them.`
-  return `There is no command "${oneLine(word, MOST_WORD)}"; ${instead}`
-}
-
-const MOST_WORD = 200
-
-/** `codemachine queue add`. */
-function typedName(command: Command): string {
-  return command.parent === null ? command.name() : `${rootOf(command).name()} ${nameOf(command)}`
 }

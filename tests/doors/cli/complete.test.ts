@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
@@ -51,6 +52,22 @@ test('the templates are suggested', async () => {
   expect(await suggestions('templates', 'select', '')).toEqual(['build', 'goal'])
   expect(await suggestions('start', '--template', '')).toEqual(['build', 'goal'])
   expect(await suggestions('queue', 'add', '--template', '')).toEqual(['build', 'goal', 'change'])
+})
+
+test('the values of this directory are suggested: queued prompts, agents, engines and providers', async () => {
+  await codemachine(place, ['queue', 'add', 'build X'])
+  expect(await suggestions('queue', 'rm', '')).toEqual(['000001'])
+  expect(await suggestions('queue', 'move', '000001', '--before', '')).toEqual(['000001'])
+  expect(await suggestions('agents', 'show', 'master')).toEqual(['master-mind'])
+  expect(await suggestions('--engine', 'cl')).toEqual(['claude'])
+  expect(await suggestions('--provider', 'ol')).toEqual(['ollama'])
+  expect(await suggestions('resume', '')).toEqual([])
+})
+
+test('bash loads its script twice without a word', async () => {
+  const { stdout } = await codemachine(place, ['complete', 'bash'])
+  const { stderr, status } = spawnSync('bash', ['-c', `${stdout}\n${stdout}`], { encoding: 'utf8', env: place.env })
+  expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
 })
 
 test('the flags of a change are suggested', async () => {

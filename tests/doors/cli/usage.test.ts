@@ -35,14 +35,14 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a goal that begins with a dash',
       ['- mend it'],
-      /^codemachine: unknown option '- mend it' \(CM0102\)\n {2}.*codemachine -- "- …".* codemachine -\n$/,
+      /^codemachine: codemachine has no option - mend it\. \(CM0102\)\n {2}.*codemachine -- "- …".* codemachine -\n$/,
     ],
     [
       'a prompt that begins with a dash',
       ['queue', 'add', '- mend it'],
-      /^codemachine: unknown option.*\n {2}.*codemachine queue add -- "- …"/,
+      /^codemachine: queue add has no option.*\n {2}.*codemachine queue add -- "- …"/,
     ],
-    ['an option of a command that takes no text', ['list', '-x'], "codemachine: unknown option '-x' (CM0102)\n"],
+    ['an option of a command that takes no text', ['list', '-x'], 'codemachine: list has no option -x. (CM0102)\n'],
     ...['\uFEFFmend it', 'mend it'].map<[string, string[], string, StartOptions]>(text => [
       `a goal in UTF-16 ${text === 'mend it' ? 'without' : 'with'} its mark`,
       ['-'],
@@ -79,7 +79,7 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a limit without its value',
       ['--max-time'],
-      /^codemachine: option '--max-time <duration>' argument missing \(CM0102\)\n$/,
+      /^codemachine: --max-time needs a value: --max-time <duration> \(CM0102\)\n$/,
     ],
     [
       'CODEMACHINE_MAX_TIME without its unit',

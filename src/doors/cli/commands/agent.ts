@@ -16,7 +16,7 @@ import { formatCount } from '../../../tell/words/numbers.ts'
 import { safeText } from '../../../tell/words/safe-text.ts'
 import { scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, printDone, type RunFlags, readText } from '../flags.ts'
 import { inColumns } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
@@ -224,14 +224,14 @@ export async function agentsShow(context: CliContext, name: string, flags: Direc
 }
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
-export async function agentsValidate(context: CliContext, flags: DirectoryFlags): Promise<number> {
+export async function agentsValidate(context: CliContext, flags: LookFlags): Promise<number> {
   const directory = await realWorkDirectory(directoryOf(context, flags))
   const problems = await findAgentProblems(directory, () => rosterHere(context, directory))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
   const { main, sub } = (await rosterHere(context, directory)).roster
-  context.stdout.write(`${formatCount(main.length + sub.length, 'agent')}, and nothing is wrong with them.\n`)
-  return 0
+  const agents = main.length + sub.length
+  return printDone(context, flags, `${formatCount(agents, 'agent')}, and nothing is wrong with them.`, { agents })
 }
 
 /** The agents of a directory, and what is to be said of them. */

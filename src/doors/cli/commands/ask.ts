@@ -8,7 +8,15 @@ import { askWhoRuns } from '../../../session/records/run-lock.ts'
 import { termsInWords } from '../../../tell/words/commands.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText, wantsColour } from '../flags.ts'
+import {
+  type DirectoryFlags,
+  directoryOf,
+  type LookFlags,
+  printDone,
+  type RunFlags,
+  readText,
+  wantsColour,
+} from '../flags.ts'
 
 /** A command that asks something of the codemachine that runs in the work directory. */
 export interface RunningCommand {
@@ -36,7 +44,7 @@ export async function askRunning(
   context: CliContext,
   { name, ask, text, verb = name, withoutRun, refused = WHAT_IT_DOES }: RunningCommand,
   words: readonly string[],
-  { agent, ...flags }: DirectoryFlags & { now?: true; go?: true; agent?: string },
+  { agent, ...flags }: LookFlags & { now?: true; go?: true; agent?: string },
 ): Promise<number> {
   const typed = text === undefined ? '' : await readText(context, words.join(' '))
   const said = { text: typed, now: flags.now ?? false, go: flags.go ?? false }
@@ -50,7 +58,7 @@ export async function askRunning(
 /** @param words why nobody is asked where nobody runs, and what to type then; what to type where it is not taken */
 async function tellRunning(
   context: CliContext,
-  flags: DirectoryFlags,
+  flags: LookFlags,
   ask: Ask,
   { nobody, withoutRun, refused }: { nobody: string; withoutRun: string; refused: string },
 ): Promise<number> {
@@ -59,14 +67,13 @@ async function tellRunning(
   if (answer === null)
     throw new UserError('CM0613', `No codemachine runs in ${project.directory}, so ${nobody}.`, { hint: withoutRun })
   if (!isTaken(answer)) throw new UserError('CM0617', inPlace(answer.message), { hint: refused })
-  context.stdout.write(`${inPlace(answer.message)}\n`)
-  return 0
+  return printDone(context, flags, inPlace(answer.message))
 }
 
 /** `limits`: what the session that runs may take in all. */
 export async function changeLimits(
   context: CliContext,
-  flags: Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>,
+  flags: Pick<RunFlags, 'cd' | 'json' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>,
 ): Promise<number> {
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const wanted = Object.entries({ rounds, timeMs, tokens, cost }).filter(([, value]) => value !== undefined)
@@ -90,7 +97,7 @@ export async function changeLimits(
  */
 export async function openRunning(
   context: CliContext,
-  flags: DirectoryFlags,
+  flags: LookFlags,
 ): Promise<{ project: OpenProject; inPlace(sentence: string): string }> {
   const own = await openHere(context, flags)
   const { platform, stderr } = context
@@ -125,8 +132,9 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
     followUp === undefined ? undefined : await (await import('../../../project/find.ts')).findSession(records, followUp)
   const terms = { template, gates, prove, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
   const queued = await queue.add(text, terms)
-  context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
-  return 0
+  return printDone(context, flags, `Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}`, {
+    id: queued.id,
+  })
 
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
@@ -142,7 +150,7 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
 /** Flags of `queue add`. */
 export type QueueAddFlags = Pick<
   RunFlags,
-  'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp'
+  'cd' | 'json' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp'
 > & {
   /** As typed. */
   template?: string
@@ -190,34 +198,36 @@ export async function queueEdit(
   context: CliContext,
   id: string,
   words: readonly string[],
-  flags: DirectoryFlags,
+  flags: LookFlags,
 ): Promise<number> {
   const text = await readText(context, words.join(' '))
   const { queue } = await openHere(context, flags)
   await queue.edit(id, text)
-  context.stdout.write(`${id.padStart(6, '0')} is now: ${oneLine(text, 80)}\n`)
-  return 0
+  return printDone(context, flags, `${whole(id)} is now: ${oneLine(text, 80)}`, { id: whole(id) })
 }
 
 /** `queue move`. */
 export async function queueMove(
   context: CliContext,
   id: string,
-  { before, ...flags }: DirectoryFlags & { before?: string },
+  { before, ...flags }: LookFlags & { before?: string },
 ): Promise<number> {
   const { queue } = await openHere(context, flags)
   await queue.move(id, before ?? null)
-  const where = before === undefined ? 'behind all others' : `just before ${before.padStart(6, '0')}`
-  context.stdout.write(`${id.padStart(6, '0')} waits ${where}.\n`)
-  return 0
+  const where = before === undefined ? 'behind all others' : `just before ${whole(before)}`
+  return printDone(context, flags, `${whole(id)} waits ${where}.`, { id: whole(id) })
 }
 
 /** `queue rm`. */
-export async function queueRemove(context: CliContext, id: string, flags: DirectoryFlags): Promise<number> {
+export async function queueRemove(context: CliContext, id: string, flags: LookFlags): Promise<number> {
   const { queue } = await openHere(context, flags)
   await queue.remove(id)
-  context.stdout.write(`Took ${id.padStart(6, '0')} out of the queue.\n`)
-  return 0
+  return printDone(context, flags, `Took ${whole(id)} out of the queue.`, { id: whole(id) })
+}
+
+/** An id as it is stored; as typed it may lack its zeros. */
+function whole(id: string): string {
+  return id.padStart(6, '0')
 }
 
 async function openHere(context: CliContext, flags: DirectoryFlags): Promise<OpenProject> {

@@ -6,7 +6,7 @@ import { lookAtEngines } from '../../../project/engines.ts'
 import { sendSamples } from '../../../project/open-run.ts'
 import { conclusionOf, type Finding, lineOfWaiting, linesOfFinding } from '../../../tell/words/doctor.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour } from '../flags.ts'
+import { directoryOf, type LookFlags, printDone, wantsColour } from '../flags.ts'
 
 /** `codemachine doctor`: looks whether all that a run needs is there, and changes nothing. 4 if something has to be mended. */
 export async function doctor(
@@ -64,7 +64,7 @@ function coloured(word: string, status: Finding['status']): string {
 }
 
 /** `codemachine notify`: sends a sample through every way that the settings name, and says what became of it. */
-export async function notify(context: CliContext, flags: DirectoryFlags): Promise<number> {
+export async function notify(context: CliContext, flags: LookFlags): Promise<number> {
   const results = await sendSamples(context, directoryOf(context, flags), context.stdout.isTTY ? context.stdout : null)
   if (results.length === 0) {
     throw new UserError(
@@ -75,6 +75,8 @@ export async function notify(context: CliContext, flags: DirectoryFlags): Promis
       },
     )
   }
-  for (const { channel, problem } of results) context.stdout.write(`${channel}: ${problem ?? 'sent'}\n`)
+  printDone(context, flags, results.map(({ channel, problem }) => `${channel}: ${problem ?? 'sent'}`).join('\n'), {
+    results,
+  })
   return results.every(({ problem }) => problem === null) ? 0 : 4
 }

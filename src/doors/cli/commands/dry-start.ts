@@ -6,7 +6,7 @@ import { recordsAround } from '../../../session/records/records.ts'
 import { safeText } from '../../../tell/words/safe-text.ts'
 import { readSpecification } from '../../../workspace/memory/specification.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags } from '../flags.ts'
+import { directoryOf, type LookFlags, printDone } from '../flags.ts'
 import { runOptionsOf } from '../run-options.ts'
 import type { StartFlags } from './run.ts'
 
@@ -95,9 +95,7 @@ export async function listTemplates(context: CliContext, { json, ...place }: Loo
 }
 
 /** `codemachine templates select`: has `start` start sessions of that template in this project. */
-export async function selectTemplate(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
-  context.stdout.write(
-    `${await chooseTemplate(context, directoryOf(context, flags), templateNamed(context.templates, typed, 'start').name)}\n`,
-  )
-  return 0
+export async function selectTemplate(context: CliContext, typed: string, flags: LookFlags): Promise<number> {
+  const { name } = templateNamed(context.templates, typed, 'start')
+  return printDone(context, flags, await chooseTemplate(context, directoryOf(context, flags), name), { name })
 }

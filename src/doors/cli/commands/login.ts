@@ -3,6 +3,7 @@ import { homeOfRounds, loginOfRounds, logOut, openLoginPlace } from '../../../pr
 import { afterLogin, afterLogout, beforeLogin, roundsUse, withoutLogin } from '../../../tell/words/login.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askKey, logInOnTerminal } from '../../screen/login-terminal.ts'
+import { type LookFlags, printDone } from '../flags.ts'
 
 interface LoginFlags {
   deviceAuth?: true
@@ -37,17 +38,22 @@ function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: st
 }
 
 /** `codemachine login status`: what rounds use; 4 if nobody is logged in there. */
-export async function loginStatus(context: CliContext, flags: Pick<LoginFlags, 'codexBin'>): Promise<number> {
+export async function loginStatus(
+  context: CliContext,
+  flags: Pick<LoginFlags, 'codexBin'> & Pick<LookFlags, 'json'>,
+): Promise<number> {
   const rounds = await loginOfRounds(await openLoginPlace(context, flags))
   if ('problem' in rounds) throw new UserError('CM0302', rounds.problem, { exitCode: 4 })
-  context.stdout.write(`${roundsUse(rounds)}\n`)
+  printDone(context, flags, roundsUse(rounds), { login: rounds.login.kind })
   return rounds.login.kind === 'in' || rounds.login.kind === 'not-needed' ? 0 : 4
 }
 
 /** `codemachine logout`: takes the login away that was made for codemachine, and says what rounds use then. */
-export async function logout(context: CliContext, flags: Pick<LoginFlags, 'codexBin'>): Promise<number> {
+export async function logout(
+  context: CliContext,
+  flags: Pick<LoginFlags, 'codexBin'> & Pick<LookFlags, 'json'>,
+): Promise<number> {
   const place = await openLoginPlace(context, flags)
   const wasIn = await logOut(place)
-  context.stdout.write(`${afterLogout(wasIn, await loginOfRounds(place))}\n`)
-  return 0
+  return printDone(context, flags, afterLogout(wasIn, await loginOfRounds(place)))
 }

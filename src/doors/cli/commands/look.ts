@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import { PROJECT_FILE } from '../../../core/rules/notices.ts'
 import { fold } from '../../../core/state/fold.ts'
 import {
   elapsedMs,
@@ -303,9 +305,23 @@ export async function status(context: CliContext, flags: LookFlags): Promise<num
   else {
     const plain = statusLines(report, clock.now())
     const lines = wantsColour(context) ? (await import('../styled.ts')).paintedStatus(context, plain, report) : plain
-    stdout.write(`${lines.join('\n')}\n${await aboutProjects(report)}`)
+    stdout.write(`${lines.join('\n')}\n${await aboutSettings(context, records)}${await aboutProjects(report)}`)
   }
   return 0
+}
+
+/** What is wrong with the settings that a run would begin with here, a line; empty if nothing is. */
+async function aboutSettings(context: CliContext, { directory }: Records): Promise<string> {
+  const files = [join(context.configHome, 'codemachine', 'config.toml'), join(directory, PROJECT_FILE)]
+  if (!files.some(file => existsSync(file))) return ''
+  const { settingsOf } = await import('../../../project/open-run.ts')
+  try {
+    await settingsOf(context, directory, {})
+    return ''
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return `  settings ${error.message}\n`
+  }
 }
 
 export interface LogsFlags extends LookFlags {

@@ -6,7 +6,7 @@ import { openRecords } from '../../../session/records/records.ts'
 import { formatDayAndTime } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
+import { directoryOf, type LookFlags, printDone, readText } from '../flags.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
 const NEWEST = 20
@@ -89,7 +89,7 @@ function none(answered: number, all: boolean): string {
   return `No question is open; ${answered} answered: codemachine questions --all\n`
 }
 
-interface AnswerFlags extends DirectoryFlags {
+interface AnswerFlags extends LookFlags {
   /** Answer it although that was done already. */
   again?: true
 }
@@ -115,6 +115,5 @@ export async function answerQuestion(
   await earlierAnswer(answered, flags.again === true)
   const answer = chosenAnswer(await readText(context, words.join(' ')), asked, questionId(asked))
   const became = await giveAnswer(context, answered, { answer, again: flags.again === true })
-  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\n${became}\n`)
-  return 0
+  return printDone(context, flags, `Answered ${id}: ${oneLine(answer, 200)}\n${became}`, { id })
 }

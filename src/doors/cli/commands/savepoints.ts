@@ -34,7 +34,7 @@ import {
 import type { SavepointWriter } from '../../../workspace/savepoints/savepoint-writer.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { openTheme, type Role, type Theme } from '../../screen/terminal/theme.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
+import { directoryOf, type LookFlags, printDone, wantsColour, wantsScreen } from '../flags.ts'
 import { PacedOutput, warnOn } from '../output.ts'
 
 /** A savepoint as `savepoints --json` shows it. */
@@ -136,33 +136,28 @@ function inWords(session: string | null, round: number, changes: ListedSavepoint
  * index, stash or memory. What the files were is kept before.
  * @param to name of the savepoint as typed
  */
-export async function rewind(
-  context: CliContext,
-  to: string,
-  flags: DirectoryFlags & { dryRun?: true },
-): Promise<number> {
-  const { stdout, clock } = context
+export async function rewind(context: CliContext, to: string, flags: LookFlags & { dryRun?: true }): Promise<number> {
+  const { clock } = context
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   await using open = await holdSavepoints(context, records, warnOn(context))
   const planned = await planRewindTo(open, records, to)
   const { plan, target } = planned
   if (plan.write.length + plan.remove.length === 0) {
-    stdout.write(`The files are as at ${target.name} already; nothing was changed.\n${keptByRewind(plan)}`)
-    return 0
+    const words = `The files are as at ${target.name} already; nothing was changed.\n${keptByRewind(plan)}`
+    return printDone(context, flags, words.trimEnd())
   }
   if (flags.dryRun) {
-    stdout.write(`${listOf(plan)}${keptByRewind(plan)}Rewinding to ${target.name} would mean: ${sumOfRewind(plan)}.\n`)
-    return 0
+    const sum = `Rewinding to ${target.name} would mean: ${sumOfRewind(plan)}.`
+    return printDone(context, flags, `${listOf(plan)}${keptByRewind(plan)}${sum}`)
   }
   const id = await carryOutRewind(open, records, planned, clock.now())
   const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
   const untouched = open.fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
-  stdout.write(
+  const words =
     `Rewound to ${target.name}: ${sumOfRewind(plan)}.\n${removedBy(plan, id)}${keptByRewind(plan)}` +
-      `Only files were changed; ${untouched} are as they were.\n` +
-      `Undo it with: codemachine rewind ${id}\n`,
-  )
-  return 0
+    `Only files were changed; ${untouched} are as they were.\n` +
+    `Undo it with: codemachine rewind ${id}`
+  return printDone(context, flags, words, { undo: id })
 }
 
 /** What is gone, by name, and where all of it is kept. */
@@ -289,7 +284,7 @@ const mostPaths = 1000
 const chunk = 64 * 1024
 
 /** Texts as typed. */
-interface PruneFlags extends DirectoryFlags {
+interface PruneFlags extends LookFlags {
   olderThan?: string
   largerThan?: string
   all?: boolean
@@ -302,7 +297,8 @@ export async function pruneSavepoints(
   session: string | undefined,
   flags: PruneFlags,
 ): Promise<number> {
-  const { stdout, stderr } = context
+  const { stderr } = context
+  const say = (words: string) => printDone(context, flags, words, { savepoints: [...gone] })
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const rule = await ruleOf(context, records, session, flags)
   await using open = await holdSavepoints(context, records, warnOn(context))
@@ -317,13 +313,12 @@ export async function pruneSavepoints(
     flags.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
   if (flags.dryRun) {
     const freed = Math.max(0, (await objectBytesOnDisk(git)) - needed)
-    if (batches.length > 0)
-      stdout.write(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.\n`)
-    else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}\n`)
+    if (batches.length > 0) say(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.`)
+    else say(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}`)
   } else {
     const freed = await deleteSavepoints(git, batches)
-    if (batches.length > 0) stdout.write(`${inWordsOfPrune(batches)} went; ${formatBytes(freed)} are free.\n`)
-    else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'are')}\n`)
+    if (batches.length > 0) say(`${inWordsOfPrune(batches)} went; ${formatBytes(freed)} are free.`)
+    else say(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'are')}`)
   }
   const stays = rest.some(({ session }) => session !== null && session === rule.spare)
   if (stays && rule.all) stderr.write(`${whySpared(rule.spare)}\n`)

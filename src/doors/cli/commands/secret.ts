@@ -18,29 +18,29 @@ import { here } from '../../../tell/words/commands.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askValue } from '../decision-prompt.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, readBytes } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, printDone, readBytes } from '../flags.ts'
 import { inColumns } from '../output.ts'
 
 /** What may be said to `secret set`, as typed. */
-interface SecretSetFlags extends DirectoryFlags {
+interface SecretSetFlags extends LookFlags {
   /** A command that passes if the value is a good one. */
   check?: string
 }
 
 /** What may be said to `secret check`, as typed. */
-interface SecretCheckFlags extends DirectoryFlags {
+interface SecretCheckFlags extends LookFlags {
   /** Whether its check reaches the network. */
   network?: true
 }
 
 /** What may be said to `secret export`, as typed. */
-interface SecretExportFlags extends DirectoryFlags {
+interface SecretExportFlags extends LookFlags {
   to?: string
 }
 
 /** `codemachine secret set`: stores a value that is typed hidden, or comes through standard input; 130 if they left by Ctrl+C. */
 export async function secretSet(context: CliContext, typed: string, flags: SecretSetFlags): Promise<number> {
-  const { stdin, stdout, stderr } = context
+  const { stdin, stderr } = context
   const key = keyOf(typed)
   const isWaitedFor = async (each: Records) => (await keysWaitedFor(each)).includes(key)
   const records = await projectFor(context, flags, isWaitedFor)
@@ -48,9 +48,8 @@ export async function secretSet(context: CliContext, typed: string, flags: Secre
   if (value === null) return 130
   for (const warning of await setSecret(context, records, key, value, flags.check))
     stderr.write(`codemachine: ${warning}\n`)
-  stdout.write(`${key} is stored for ${records.directory}.\n`)
-  if (await isWaitedFor(records)) stdout.write(await howToGoOn(context, records))
-  return 0
+  const next = (await isWaitedFor(records)) ? await howToGoOn(context, records) : ''
+  return printDone(context, flags, `${key} is stored for ${records.directory}.\n${next}`.trimEnd(), { key })
 }
 
 /** The secrets that the newest session of a project waits for. */
@@ -124,12 +123,16 @@ const MOST_SHOWN = 80
 const MOST_WORDS = 1_000
 
 /** `codemachine secret rm`. */
-export async function secretRemove(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
+export async function secretRemove(context: CliContext, typed: string, flags: LookFlags): Promise<number> {
   const key = keyOf(typed)
   const records = await projectFor(context, flags, hasKey(key))
   if (!(await removeSecret(context, records, key))) throw new UserError('CM0902', notThere(key, records))
-  context.stdout.write(`${key} is removed from ${records.directory}. What was exported from it is still there.\n`)
-  return 0
+  return printDone(
+    context,
+    flags,
+    `${key} is removed from ${records.directory}. What was exported from it is still there.`,
+    { key },
+  )
 }
 
 /** `codemachine secret check`: 0 if it is there and its check passes, 4 if not. */
@@ -148,8 +151,12 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
     })
   }
   const { check } = known
-  context.stdout.write(`${key} is there${check === null ? '; it has no check' : ', and its check passes'}.\n`)
-  return 0
+  return printDone(
+    context,
+    flags,
+    `${key} is there${check === null ? '; it has no check' : ', and its check passes'}.`,
+    { key },
+  )
 }
 
 /** `codemachine secret export`: writes it into a file of variables. */
@@ -161,8 +168,7 @@ export async function secretExport(context: CliContext, typed: string, flags: Se
   if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)
   for (const line of words) context.stderr.write(`codemachine: ${line}\n`)
-  context.stdout.write(`${key} stands in ${path}, which only you may read.\n`)
-  return 0
+  return printDone(context, flags, `${key} stands in ${path}, which only you may read.`, { key, path })
 }
 
 function notThere(key: string, { directory }: Records): string {

@@ -16,6 +16,7 @@ import {
   withRunFlags,
   worktreeOption,
 } from '../flags.ts'
+import { sentenceOfUnknown } from '../help.ts'
 
 /** Loads what runs all night, in a process that does nothing else. */
 export async function withSmallHeap<Commands>(
@@ -32,15 +33,14 @@ export async function withSmallHeap<Commands>(
  * of which the first is nearly a command's name. A goal that was quoted is one word with spaces, and is taken as it is.
  */
 export function refuseMistypedCommand(words: readonly string[], command: Command): void {
-  const { commands, parent } = command
   const [word] = words
   if (word === undefined || word === '-' || /\s/.test(word)) return
-  const known = commands.map(each => each.name())
-  const meant = nearestName(word, known)
+  const meant = nearestName(
+    word,
+    command.commands.map(each => each.name()),
+  )
   if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
-  const typed = parent === null ? 'codemachine' : `codemachine ${command.name()}`
-  const instead = meant === null ? `${typed} --help lists them.` : `did you mean "${typed} ${meant}"?`
-  throw new UserError('CM0101', `There is no command "${word}"; ${instead}`, {
+  throw new UserError('CM0101', sentenceOfUnknown(command, word), {
     hint:
       words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
   })
@@ -66,6 +66,7 @@ export function addService(program: Command, does: Does): void {
   service
     .command('uninstall')
     .description('stop and remove it; its sessions can be resumed')
+    .option('--json', 'as JSON')
     .action(does(async () => (await load()).serviceUninstall))
   service
     .command('run')
@@ -97,7 +98,7 @@ export function addAgents(program: Command, does: Does): void {
     .argument('<name>', 'the agent, as `agents list` shows it')
     .description('the prompt of an agent, as it would get it here')
     .action(does(async () => (await load()).agentsShow))
-  withDirectory(agents.command('validate'))
+  withLook(agents.command('validate'))
     .description("check the agents' configuration and all their prompts")
     .action(does(async () => (await load()).agentsValidate))
 }
@@ -124,11 +125,13 @@ export function addLogin(program: Command, does: Does): void {
     .command('status')
     .description('which login rounds use')
     .addOption(codexBinOption())
+    .option('--json', 'as JSON')
     .action((flags: object, command) => status({ ...login.opts(), ...flags }, command))
   program
     .command('logout')
     .description("remove codemachine's own login; then rounds use your own codex login")
     .addOption(codexBinOption())
+    .option('--json', 'as JSON')
     .action(does(async () => (await load()).logout))
 }
 
@@ -181,7 +184,7 @@ function addQuestions(program: Command, does: Does): void {
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).questions))
   const answer = does(async () => (await load()).answerQuestion)
-  withDirectory(questions.command('answer'))
+  withLook(questions.command('answer'))
     .argument('<id>', 'the question, as `questions` shows it; Q1 for that of the newest session')
     .argument('<answer...>', 'the answer, or the number of an option; - reads it from standard input')
     .description('answer a question; a running session is told, else the answer becomes a queued prompt')
@@ -255,12 +258,12 @@ function addSavepoints(program: Command, does: Does): void {
     .option('--no-pager', 'print it, in a terminal too, instead of opening it file by file')
     .option('--json', 'the same as JSON')
     .action(does(async () => (await load()).diff))
-  withDirectory(program.command('rewind'))
+  withLook(program.command('rewind'))
     .argument('<savepoint>', 'a savepoint, such as 3 (after round 3), 20261121_1/3 or start')
     .description('restore the files of a savepoint; only files change, and it can be undone')
     .option('-n, --dry-run', 'only show what would change')
     .action(does(async () => (await load()).rewind))
-  withDirectory(program.command('prune [session]'))
+  withLook(program.command('prune [session]'))
     .description('delete old savepoints, or those of a session, to free disk space; the newest session keeps its own')
     .option('--older-than <duration>', 'those of sessions that are older (30d)')
     .option('--larger-than <size>', 'the oldest, until the rest fit into this size, such as 2G')
@@ -366,7 +369,7 @@ function addTemplates(program: Command, does: Does): void {
   withLook(templates.command('list'))
     .description('list them, and show which is chosen')
     .action((flags: LookFlags, command) => list({ ...templates.opts(), ...flags }, command))
-  withDirectory(templates.command('select'))
+  withLook(templates.command('select'))
     .addArgument(new Argument('<name>', 'which one').choices(STARTED).argParser(asTyped))
     .description('choose one for this project, in its codemachine.toml')
     .action((name: string, flags: DirectoryFlags, command) => select(name, { ...templates.opts(), ...flags }, command))

@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander'
 import type { RunningCommand } from '../commands/ask.ts'
-import { type Does, type LookFlags, withDirectory, withLook, withRunFlags } from '../flags.ts'
+import { type Does, type LookFlags, withLook, withRunFlags } from '../flags.ts'
 import { withSmallHeap, withTerms } from './parts.ts'
 
 /** The commands that ask a running codemachine for something, from another terminal. */
 export function addRunning(program: Command, does: Does): void {
   addQueue(program, does)
   for (const running of RUNNING_COMMANDS) {
-    const command = withDirectory(program.command(running.name)).description(running.description)
+    const command = withLook(program.command(running.name)).description(running.description)
     for (const flag of running.flags ?? []) command.addOption(flag())
     if (running.text !== undefined) command.argument('<text...>', running.text)
     const ask = does(async () => (await import('../commands/ask.ts')).askRunning)
@@ -19,7 +19,7 @@ export function addRunning(program: Command, does: Does): void {
 }
 
 function addLimits(program: Command, does: Does): void {
-  withDirectory(program.command('limits'))
+  withLook(program.command('limits'))
     .description('change the limits of the running session, from its next round on')
     .option('--rounds <n>', 'total rounds')
     .option('--max-time <duration>', 'total time, such as 8h or 1h30m')
@@ -158,9 +158,12 @@ function addPlan(program: Command, does: Does): void {
 }
 
 function addQueue(program: Command, does: Does): void {
-  const queue = program.command('queue').description('queued prompts; each becomes its own session')
   const load = () => import('../commands/ask.ts')
-  withTerms(withDirectory(queue.command('add')))
+  const list = does(async () => (await load()).queueList)
+  const queue = withLook(program.command('queue'))
+    .description('list the queued prompts; each becomes its own session')
+    .action(list)
+  withTerms(withLook(queue.command('add')))
     .argument('[prompt...]', 'the prompt; - reads it from standard input; with --template alone: the specification')
     .description('add a prompt at the end')
     .action(does(async () => (await load()).queueAdd))
@@ -168,19 +171,19 @@ function addQueue(program: Command, does: Does): void {
     .description('run the queue, one session after the other')
     .action(does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).queueRun))
   withLook(queue.command('list'))
-    .description('list the queued prompts')
-    .action(does(async () => (await load()).queueList))
-  withDirectory(queue.command('edit'))
+    .description('the same')
+    .action((flags: LookFlags, command) => list({ ...queue.opts(), ...flags }, command))
+  withLook(queue.command('edit'))
     .argument('<id>', 'the number that `queue list` shows')
     .argument('<prompt...>', 'the new prompt; - reads it from standard input')
     .description('replace a prompt')
     .action(does(async () => (await load()).queueEdit))
-  withDirectory(queue.command('move'))
+  withLook(queue.command('move'))
     .argument('<id>', 'the number that `queue list` shows')
     .option('--before <id>', 'put it before this one; without it, at the end')
     .description('change the order')
     .action(does(async () => (await load()).queueMove))
-  withDirectory(queue.command('rm'))
+  withLook(queue.command('rm'))
     .argument('<id>', 'the number that `queue list` shows')
     .description('remove a prompt')
     .action(does(async () => (await load()).queueRemove))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type Does, type LookFlags, withDirectory, withLook } from '../flags.ts'
+import { type Does, type LookFlags, withLook } from '../flags.ts'
 
 const HOW_IT_IS_KEPT = `
 A value is never an argument: the process list and the history of your shell
@@ -23,7 +23,7 @@ export function addSecret(program: Command, does: Does): void {
       if (secret.args.length > 0) throw new UserError('CM0102', NO_COMMAND)
       secret.help()
     })
-  const set = withDirectory(secret.command('set'), PROJECT)
+  const set = withLook(secret.command('set'), undefined, PROJECT)
     .argument('<KEY>', 'its name, like a variable: STRIPE_KEY')
     .description('store a secret; its value is typed hidden, or comes through standard input')
     .option('--check <command>', 'a command that passes if the value is good; it finds it in $KEY')
@@ -36,12 +36,12 @@ export function addSecret(program: Command, does: Does): void {
     .description('the names of the stored secrets; never a value')
     .action(does(async () => (await load()).secretList))
   onlyItsKey(
-    withDirectory(secret.command('rm'), PROJECT).argument('<KEY>', 'its name').description('remove a secret'),
+    withLook(secret.command('rm'), undefined, PROJECT).argument('<KEY>', 'its name').description('remove a secret'),
     'rm',
     does(async () => (await load()).secretRemove),
   )
   onlyItsKey(
-    withDirectory(secret.command('check'), PROJECT)
+    withLook(secret.command('check'), undefined, PROJECT)
       .argument('<KEY>', 'its name')
       .description('run its check: is the value good?')
       .option('--network', 'let the check reach the network'),
@@ -49,7 +49,7 @@ export function addSecret(program: Command, does: Does): void {
     does(async () => (await load()).secretCheck),
   )
   onlyItsKey(
-    withDirectory(secret.command('export'), PROJECT)
+    withLook(secret.command('export'), undefined, PROJECT)
       .argument('<KEY>', 'its name')
       .description('write it into an env file of the finished project that git ignores')
       .option('--to <file>', 'the file, relative to the project, such as .env'),

@@ -16,6 +16,7 @@ import { shellWord } from '../../../../tell/words/commands.ts'
 import { formatTime } from '../../../../tell/words/numbers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
+import { type LookFlags, printDone } from '../../flags.ts'
 
 /** The variables that the service is given: where things are. Keys are not written into a file. */
 const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME']
@@ -70,15 +71,14 @@ export async function serviceInstall(
 }
 
 /** `codemachine service uninstall`: ends the service, and removes its file. Runs are gone on with by hand. */
-export async function serviceUninstall(context: CliContext): Promise<number> {
-  const { stdout, stderr } = context
+export async function serviceUninstall(context: CliContext, flags: Pick<LookFlags, 'json'>): Promise<number> {
+  const { stderr } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
   const { service, isThere } = await installedHere(context, root)
   for (const problem of isThere ? await endService(context) : []) stderr.write(`codemachine: ${problem}\n`)
   await rm(service.path, { force: true })
   await rm(join(root, 'service.json'), { force: true })
-  stdout.write(isThere ? `Removed ${service.path}\n` : 'There is no service to remove.\n')
-  return 0
+  return printDone(context, flags, isThere ? `Removed ${service.path}` : 'There is no service to remove.')
 }
 
 /** Has the service manager end the service, if there is one; what it could not do, sentences. */

@@ -23,6 +23,7 @@ import { formatMoment } from '../../../../tell/words/numbers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import { writableIn } from '../../../../workspace/git/find-git.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
+import { type LookFlags, printDone } from '../../flags.ts'
 
 /** Flags of `codemachine web`. */
 export interface WebFlags {
@@ -208,21 +209,19 @@ export async function webDevices(context: CliContext, { json }: { json?: boolean
 }
 
 /** `codemachine web end`: a device can no longer open the page. */
-export async function webEnd(context: CliContext, id: string): Promise<number> {
+export async function webEnd(context: CliContext, id: string, flags: Pick<LookFlags, 'json'>): Promise<number> {
   const { access } = await placeOfPage(context)
   if (!(await access.end(id)))
     throw new UserError('CM0805', `There is no device ${oneLine(id, 40)}.`, {
       hint: 'codemachine web devices lists them.',
     })
-  context.stdout.write(`The device ${id} can no longer open the page.\n`)
-  return 0
+  return printDone(context, flags, `The device ${id} can no longer open the page.`, { id })
 }
 
 /** `codemachine web stop`: ends the process that serves the page. */
-export async function webStop(context: CliContext): Promise<number> {
+export async function webStop(context: CliContext, flags: Pick<LookFlags, 'json'>): Promise<number> {
   const wasServed = await endPage(context)
-  context.stdout.write(wasServed ? 'The page is no longer served.\n' : 'The page is not served.\n')
-  return 0
+  return printDone(context, flags, wasServed ? 'The page is no longer served.' : 'The page is not served.')
 }
 
 /** `codemachine web pair`: shows a code that a new device types, and lets it in or not. */
