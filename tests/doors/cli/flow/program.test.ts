@@ -116,7 +116,7 @@ test.each<[string[], string]>([
   [['run', 'x.toml', '--pace', 'fast'], '--pace is "fast"; use a number of seconds from 0 to 3600, such as 0.5.'],
   [['run', 'x.toml', '--pace', '-1'], '--pace is "-1"; use a number of seconds from 0 to 3600, such as 0.5.'],
   [['run', 'x.toml', '--rounds', 'x'], '--rounds is "x"; use a whole number from 1 to 100000.'],
-  [['run', 'x.toml', '--frob=1'], 'run has no option --frob.'],
+  [['run', 'x.toml', '--frob=1'], 'run has no option --frob;'],
 ])('%j is refused in a sentence that begins with the name of the program', async (args, said) => {
   const own = await codexFlow(...args)
   expect({ ...own, stderr: own.stderr.slice(0, said.length + 12) }).toMatchObject({
