@@ -217,6 +217,8 @@ class Night {
   /** Whether a second run is under way: it takes over where the first one has just ended. */
   #hasSecondRun = false
   #wasSkipped = false
+  /** Whether a second run has worked where the first one had ended. */
+  #hasSecondWorked = false
   #broken: BrokenPromise | null = null
   readonly outcomes: string[] = []
   rounds = 0
@@ -431,9 +433,11 @@ class Night {
               { first: { text: 'Something else.' }, alone: true },
               {
                 view: {
-                  event: () =>
-                    this.#runners.some(({ isOver }, at) => began[at] && !isOver) &&
-                    this.#break('J4', 'A second run began beside one that runs.'),
+                  event: () => {
+                    this.#hasSecondWorked = true
+                    if (this.#runners.some(({ isOver }, at) => began[at] && !isOver))
+                      this.#break('J4', 'A second run began beside one that runs.')
+                  },
                   live: () => {},
                 },
                 canAsk: false,
@@ -633,7 +637,9 @@ class Night {
     const outcome = first?.state.ended?.outcome.kind
     // A gate that fails by chance may do so in each round, whatever is done.
     const isUnlucky = flaky > 0 && outcome === 'stalled'
-    if (isHonest && !isUnlucky && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
+    // The other session has the directory, and nobody resumes this one.
+    const isLeft = this.#hasSecondWorked && (outcome === undefined || outcome === 'interrupted')
+    if (isHonest && !isUnlucky && !isLeft && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
       throw new BrokenPromise('L4', `The work of an honest agent ended as ${outcome}.`)
     for (const [id, { state }] of this.#shown) {
       const most = state.limits.rounds

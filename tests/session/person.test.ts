@@ -238,3 +238,17 @@ test('a session that was cut off in a change of plan makes it first when it is r
   ])
   expect(ofType(events, 'held')).toEqual([])
 })
+
+test('what is said to a session that a person has just ended is not taken for heard', async () => {
+  const replies: string[] = []
+  const { outcome, events } = await runSession([works], [], {
+    limits: { rounds: 2 },
+    onBegin: ({ asked, runner }) => {
+      asked.skip()
+      void runner.steer('use tabs').then(reply => replies.push(reply))
+    },
+  })
+  expect(outcome).toEqual({ kind: 'interrupted', by: 'skip' })
+  expect(replies).toEqual(['over'])
+  expect(ofType(events, 'steered')).toEqual([])
+})

@@ -171,7 +171,10 @@ interface PrivateGitLocation {
  */
 async function preparePrivateGit(git: PrivateGitLocation, readExcludes: () => Promise<string>): Promise<void> {
   const { gitDir } = git
-  const [isGood, excludes, isNew] = await Promise.all([isUsable(git), readExcludes(), isAtLeast(git.setting, [2, 36])])
+  const looks = [isUsable(git), readExcludes(), isAtLeast(git.setting, [2, 36])] as const
+  // Where one fails, the git of another must not outlive this.
+  await Promise.allSettled(looks)
+  const [isGood, excludes, isNew] = await Promise.all(looks)
   if (!isGood) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
