@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, lstat, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findObstacle } from '../files/inside-directory.ts'
@@ -130,7 +130,7 @@ export class ScratchFolder implements AsyncDisposable {
 
   /**
    * Checks out a commit as `lay` does, as the branch of a repository of its own that borrows the objects of the person's: what
-   * runs there can ask git, and changes nothing elsewhere. `gitDir`: that of this repository.
+   * runs there can ask git, and changes nothing elsewhere. It ignores what the person's ignores. `gitDir`: that of this repository.
    */
   async layRepository(
     commit: string,
@@ -145,6 +145,8 @@ export class ScratchFolder implements AsyncDisposable {
     const run = (args: readonly string[]) => runGitOrThrow({ ...this.#git.setting, directory: top, env }, args)
     await run(['init', '-q', '--template=', '-b', branch, `--object-format=${this.#git.objectFormat}`])
     await writeFile(join(gitDir, 'objects', 'info', 'alternates'), `${join(commonDir, 'objects')}\n`)
+    await mkdir(join(gitDir, 'info'), { recursive: true })
+    await copyFile(join(this.#git.gitDir, 'info', 'exclude'), join(gitDir, 'info', 'exclude'))
     await run(['update-ref', 'HEAD', commit])
     await run(['read-tree', 'HEAD'])
     await run(['update-index', '-q', '--refresh']).catch(() => {})

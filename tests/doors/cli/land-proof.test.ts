@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -113,10 +113,21 @@ test('gates that only the target has, and those that only git in a repository pa
   await using place = await makeProject(
     '[ "$(git log -1 --format=%s)" = "Take it" ] && [ "$(git branch --show-current)" = main ] && [ -z "$(git status --porcelain)" ]\n',
   )
-  await writeFile(join(place.directory, 'codemachine.toml'), '[[gates]]\nname = "no c"\nrun = "test ! -e c.txt"\n')
+  await writeFile(join(place.directory, '.git/info/exclude'), 'node_modules\ncodemachine.toml\n')
+  await writeFile(
+    join(place.directory, 'codemachine.toml'),
+    '[[gates]]\nname = "no c"\nrun = "test ! -e c.txt"\n[[gates]]\nrun = "cat node_modules/old/x node_modules/new/x"\n',
+  )
+  const install = async (top: string, name: string) => {
+    await mkdir(join(top, 'node_modules', name), { recursive: true })
+    await writeFile(join(top, 'node_modules', name, 'x'), '')
+  }
+  await install(place.directory, 'old')
   await makeWork(place, 'one', { 'c.txt': 'c\n' }, [])
-  await makeWork(place, 'two', { 'd.txt': 'd\n' })
-  expect((await land(place, 'one')).stderr).toContain('does not pass: no c; nothing has been touched.')
+  await install(await makeWork(place, 'two', { 'd.txt': 'd\n' }), 'new')
+  expect((await land(place, 'one')).stderr).toContain(
+    'does not pass: no c, cat node_modules/old/x node_modules/new/x; nothing has been touched.',
+  )
   const { exitCode, stdout, stderr } = await land(place, 'two', '--message', 'Take it')
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('runs on the merge: no c\n')])
   expect(stdout).toContain('Proved on the merge: sh check.sh (')
@@ -164,7 +175,8 @@ test('of a night of three worktrees one lands, one breaks the merge, one conflic
   await using place = await makeProject()
   await makeWork(place, 'one', { 'a.txt': 'a\n', 'README.md': '# One\n' })
   await makeWork(place, 'three', { 'README.md': '# Three\n' })
-  await makeWork(place, 'two', { 'b.txt': 'b\n' })
+  // Its own gate passes: what fails is that of the part that landed before.
+  await makeWork(place, 'two', { 'b.txt': 'b\n' }, [gate('true')])
   await makeWork(place, 'four', { 'd.txt': 'd\n' }, null)
   await makeWork(place, 'five', { 'e.txt': 'e\n' }, [gate('test -e e.txt')])
   expect(await land(place, '--queue')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('CM0105') })
