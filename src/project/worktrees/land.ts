@@ -313,7 +313,7 @@ export class Landing implements AsyncDisposable {
   }
 }
 
-const TO_LAND_AGAIN = 'Wait for its end, or end it with codemachine stop, and land again.'
+const TO_LAND_AGAIN = 'Wait for its end, and land again. codemachine stop ends a session.'
 
 /** Keeps runs out of a directory until it is disposed. */
 async function hold(world: World, directory: string): Promise<AsyncDisposable> {

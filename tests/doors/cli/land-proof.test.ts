@@ -318,7 +318,7 @@ test('Ctrl+C in the middle of a queue keeps what has landed, and touches no othe
   const { exitCode, stdout } = await run.ended
   expect(exitCode).toBe(130)
   expect(stdout.replace(/ {2,}/g, ' ')).toMatch(
-    /^landed one [0-9a-f]{10}\nuntouched two nobody came to it\nuntouched zoo nobody came to it\nProved on the merge: /,
+    /^landed one [0-9a-f]{10}\nuntouched two interrupted before it landed\nuntouched zoo interrupted before it landed\nProved on the merge: /,
   )
   expect([head(place), git(place, 'ls-files')]).toEqual([landed, 'README.md\na.txt\ncheck.sh'])
   expect([scratch(place), processesOf(place)]).toEqual([[], []])

@@ -120,7 +120,7 @@ function table(
         ? (landed.commit?.slice(0, 10) ?? 'nothing new')
         : left.some(({ name }) => name === worktree)
           ? 'no session of it is done'
-          : 'nobody came to it',
+          : 'interrupted before it landed',
   ])
   const outputs = entries.flatMap(({ worktree, error }) =>
     error === null || error.hint === null ? [] : [`${worktree}:\n  ${error.hint}`],
