@@ -266,12 +266,16 @@ export async function whereShown(
   return await runOnScreen(context, options, work, goal)
 }
 
+const DUMB =
+  'This terminal cannot show the screen (TERM=dumb), so plain lines follow. A terminal with another TERM can, or a browser: codemachine web.'
+
 /** The lines of stdout, as the flags say. */
 function displayOn(context: CliContext, flags: RunFlags): Display {
   const { stdin, stdout, stderr } = context
   const { detached } = context.own
   const isAsked = !flags.json && stdin.isTTY === true && stdout.isTTY === true
   const prompt = isAsked ? new DecisionPrompt(context) : null
+  if (isAsked && !flags.plain && context.env.TERM === 'dumb') stderr.write(`codemachine: ${DUMB}\n`)
   const write = (text: string) => {
     prompt?.endLine()
     stdout.write(text)

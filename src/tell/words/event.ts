@@ -291,8 +291,8 @@ function whoProves({ checking }: SessionState): string {
 
 function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
   const why = problem === null ? '' : `: ${text(problem)}`
-  if (by === null)
-    return describe(`could not block sleep on this machine${why}`, problem === null ? 'quiet' : 'warning')
+  // A server never sleeps, and cannot have what blocks it.
+  if (by === null) return describe(`could not block sleep on this machine${why}`, 'quiet')
   return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 
