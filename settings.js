@@ -104,6 +104,15 @@ export default {
   review: false,
 
   /**
+   * What a session does with its result at its end, while nobody is asked: 'draft' pushes it to a branch and opens a draft pull
+   * or merge request, 'ready' makes that ready once the session is done, 'no' leaves it here.
+   */
+  publish: 'no',
+
+  /** The git remote that results are pushed to, such as 'origin'; null: that of the branch, or the only one. */
+  publishRemote: null,
+
+  /**
    * What has to pass before done where no gate is named: 'auto' is the project's own test command, which codemachine finds as
    * --verify auto does, or 'nothing'.
    */

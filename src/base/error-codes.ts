@@ -760,6 +760,34 @@ export const errorKinds = {
     cause: 'The remote refuses git on this machine.',
     remedy: 'Give this machine its own key or credential helper.',
   },
+
+  // CM12: pull and merge requests, issues
+  CM1201: {
+    title: 'gh or glab is missing, or not logged in',
+    cause:
+      'codemachine opens pull and merge requests with your own `gh` or `glab`. None is on the PATH, or logged in there.',
+    remedy: 'Install `gh` (GitHub) or `glab` (GitLab), and run `gh auth login` or `glab auth login`.',
+  },
+  CM1202: {
+    title: 'gh or glab could not do what codemachine asked for',
+    cause: 'The host refused it, the program took too long, or its answer cannot be used. The message has its words.',
+    remedy: 'Type the same with `gh` or `glab`, and publish again.',
+  },
+  CM1203: {
+    title: 'The remote did not take the branch',
+    cause: 'The remote wants a login, a hook of it declined, or its branch has commits of somebody else.',
+    remedy: 'Do what the message says. codemachine never pushes by force.',
+  },
+  CM1204: {
+    title: 'There is nothing to publish, or no place for it',
+    cause: 'The session changed nothing, is not done, or the repository has no remote that fits.',
+    remedy: 'Name the remote with `--remote`, or set `publish_remote` in your own `config.toml`.',
+  },
+  CM1205: {
+    title: 'The issue cannot be used',
+    cause: 'There is no such issue, or its host is not known.',
+    remedy: 'Pass the number of an issue of this repository, or its whole address.',
+  },
 } as const satisfies Record<`CM${number}`, ErrorKind>
 
 export type ErrorCode = keyof typeof errorKinds

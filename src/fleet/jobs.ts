@@ -34,6 +34,13 @@ const jobSchema = v.object({
   maxUsage: v.optional(v.pipe(v.number(), v.minValue(1), v.maxValue(100))),
   maxWaitMs: v.optional(count),
   review: v.optional(v.boolean()),
+  issue: v.optional(
+    v.object({
+      url: v.pipe(v.string(), v.maxLength(2_000)),
+      number: count,
+      title: v.pipe(v.string(), v.maxLength(300)),
+    }),
+  ),
 })
 
 /**

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import type { IssueRef } from '../core/shapes/published.ts'
 import type { SandboxMode } from '../core/shapes/sandbox.ts'
 import type { TemplateKinds } from '../core/template.ts'
 import { USUAL_TEMPLATE } from '../modes/registry.ts'
@@ -199,12 +200,12 @@ export function problemOfTimes({ notBefore, deadline }: Partial<Wish>): string |
 
 /** What is sent of a wish without mistakes; `after` as the submission has it. */
 export function submissionOf(
-  wish: Partial<Wish> & Pick<Wish, 'goal' | 'repo'>,
+  wish: Partial<Wish> & Pick<Wish, 'goal' | 'repo'> & { issue?: IssueRef },
   after: Submission['after'],
 ): Submission {
   const { goal, repo, ref = 'main', template, verify = [], rounds, maxTimeMs, maxTokens, maxCost } = wish
   const { sandbox, network, model, effort, maxUsage, maxWaitMs, review } = wish
-  const { priority = 0, tags = [], notBefore = null, deadline = null, team = '' } = wish
+  const { priority = 0, tags = [], notBefore = null, deadline = null, team = '', issue } = wish
   return {
     repo,
     ref,
@@ -220,6 +221,7 @@ export function submissionOf(
       maxUsage,
       maxWaitMs,
       review,
+      issue,
     },
     priority,
     tags: [...new Set(tags)],

@@ -81,6 +81,8 @@ export interface RunOptions {
   network?: boolean
   /** Whether the machine is kept from going to sleep. */
   keepAwake?: boolean
+  /** What its sessions publish by themselves at their end (docs/guides/publish.md). */
+  publish?: 'no' | 'draft' | 'ready'
   /** Whether a claim of done needs a reviewer who agrees. */
   review?: boolean
   /** Whether what is asked for is proved sentence by sentence, and whether done needs that. */

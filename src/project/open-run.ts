@@ -286,6 +286,7 @@ export async function settingsOf(
       sandbox: options.sandbox,
       network: options.network,
       keepAwake: options.keepAwake,
+      publish: options.publish,
       review: options.review,
       'prove.on': options.prove,
       'prove.require': options.requireProof,

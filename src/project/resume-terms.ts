@@ -35,7 +35,8 @@ export function runOverridesOf(
   verify: readonly string[] = [],
 ): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
-  const { sandbox, network, model, effort, provider, engine, fallback, maxUsage, maxWait, keepAwake, review } = settings
+  const { sandbox, network, model, effort, provider, engine, fallback, maxUsage, maxWait, keepAwake, review, publish } =
+    settings
   const limits = (['rounds', 'maxTime', 'maxTokens', 'maxCost'] as const).filter(isSaid)
   return {
     ...(isSaid('sandbox') ? { sandbox } : {}),
@@ -49,6 +50,7 @@ export function runOverridesOf(
     ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
     ...(isSaid('keepAwake') ? { keepAwake } : {}),
     ...(isSaid('review') ? { review } : {}),
+    ...(isSaid('publish') ? { publish } : {}),
     ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
     ...(limits.length === 0 ? {} : { limits }),
   }
@@ -152,7 +154,7 @@ export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, option
 
 /** The options of a session that goes on: those of now, and before them what was said when it began. */
 export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
-  const { network, keepAwake, sandbox, model, effort, verify = [], limits: _, ...same } = said
+  const { network, keepAwake, sandbox, publish, model, effort, verify = [], limits: _, ...same } = said
   const { keepAwake: keepsAwakeNow = true, ...others } = now
   // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
   const keepsSandbox = now.sandbox === undefined
@@ -165,6 +167,7 @@ export function optionsAtResume(said: RunOverrides, overrides: readonly string[]
     // The settings check it once more.
     ...(sandbox === undefined ? {} : { sandbox: sandbox as Settings['sandbox'] }),
     ...(network === undefined || !keepsSandbox ? {} : { network }),
+    ...(publish === undefined ? {} : { publish: publish as Settings['publish'] }),
     config: [...overrides],
     ...others,
     ...(verify.length === 0 ? {} : { verify: [...new Set([...verify, ...(now.verify ?? [])])] }),

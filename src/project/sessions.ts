@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { writeAgentsConfig } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
-import type { RunOverrides } from '../core/events/events.ts'
+import type { EventOf, RunOverrides } from '../core/events/events.ts'
 import type { RunAllowance } from '../core/events/outcome.ts'
 import { exitCodeOf, type Gate, type SessionLimits, type SessionOutcome } from '../core/events/outcome.ts'
 import type { ProveTerms } from '../core/rules/contract.ts'
@@ -264,7 +264,7 @@ export class Sessions implements AsyncDisposable {
         ...(kind.hasPlan ? { asksPlan } : {}),
         ...(options === undefined ? {} : { options }),
         ...(followed === null ? {} : { follows: followed.id }),
-        ...(prompt.adopted === undefined ? {} : { adopted: prompt.adopted }),
+        ...sourceOf(prompt),
         ...(kept.length === 0 ? {} : { kept }),
         ...(first.length === 0 ? {} : { outputs: first }),
         queued: prompt.queued,
@@ -348,6 +348,7 @@ export class Sessions implements AsyncDisposable {
       const outcome = await this.#runToEnd(log, place, onRecord)
       const used = usedBy(log.state)
       this.#allowance &&= withUsed(this.#allowance, used)
+      await this.#publish(log)
       return { id: state.id, outcome, limits: log.state.limits, used }
     } catch (thrown) {
       const error = (await pathExists(records.directory)) ? thrown : directoryGone(records.directory, thrown)
@@ -356,6 +357,18 @@ export class Sessions implements AsyncDisposable {
     } finally {
       await reserve.release()
     }
+  }
+
+  /** Publishes the result, if the person wants that. Whatever comes of it, the session has ended as it has. */
+  async #publish(log: SessionLog): Promise<void> {
+    const { records, redactor, settings } = this.#run
+    const { id, ended, kind } = log.state
+    if (settings.publish === 'no' || ended === null || kind?.isCall === true || !PUBLISHED.has(ended.outcome.kind))
+      return
+    const { publishAtEnd } = await import('./publish/at-end.ts')
+    const say = (message: string) => log.emit({ type: 'warning', round: null, message })
+    const published = await publishAtEnd(this.#world, { records, id, redactor, settings, say })
+    if (published !== null) log.emit({ type: 'published', ...published })
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, onRecord: OnRecord): Promise<SessionOutcome> {
@@ -520,7 +533,16 @@ export class Sessions implements AsyncDisposable {
   }
 }
 
+/** The outcomes of a session whose result a person would look at. */
+const PUBLISHED: ReadonlySet<SessionOutcome['kind']> = new Set(['done', 'limit', 'needs-person', 'stalled'])
+
 type OnRecord = (round: number, line: string) => void
+
+/** What its goal comes from, beside the person's words. */
+function sourceOf({ adopted, terms }: NewSession): Pick<EventOf<'session-created'>, 'adopted' | 'issue'> {
+  const issue = terms?.issue
+  return { ...(adopted === undefined ? {} : { adopted }), ...(issue === undefined ? {} : { issue }) }
+}
 
 /** The session if it ends so, and not as it was to. */
 function endedAs(state: SessionState, outcome: SessionOutcome): SessionState {

@@ -42,6 +42,7 @@ const runOverrides = fields({
   maxUsage: about(optional(number), 'per cent'),
   maxWaitMs: optional(number),
   keepAwake: optional(flag),
+  publish: optional(text),
   verify: about(optional(listOf(text)), 'commands that have to pass before done, as `--verify` names them'),
   review: optional(flag),
   limits: about(optional(listOf(text)), 'names of the limits that were said, as in `limits`'),
@@ -108,7 +109,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `fallback`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `fallback`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `publish`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
     ),
     model: asAskedFor,
     effort: asAskedFor,
@@ -127,6 +128,10 @@ export const lifecycleEvent = variant('type', {
     adopted: about(
       optional(fields({ maker: text, id: text, at: moment })),
       '`{ maker, id, at }`: the [conversation](../guides/adopt.md) with an agent that it continues. `maker`: `codex`, `claude` or `opencode`; `at`: when it was last written. Left out: none',
+    ),
+    issue: about(
+      optional(fields({ url: text, number, title: text })),
+      '`{ url, number, title }`: the [issue](../guides/publish.md) that it works on; `title`: in the words of who wrote it. Left out: none',
     ),
     kept: about(
       optional(listOf(fields({ name: text, bytes: number, sha256: text }))),
@@ -320,5 +325,13 @@ export const lifecycleEvent = variant('type', {
       'what those of models with a price cost, over the whole session, in the currency of the prices; left out: there are no prices',
     ),
     durationMs: about(number, 'how long it has been worked on, before it was resumed too'),
+  },
+  published: {
+    pushedTo: about(nullOr(text), 'name of the remote; `null`: none was found'),
+    branch: about(nullOr(text), 'the branch there; `null`: nothing was pushed'),
+    commit: about(nullOr(text), 'its commit; `null`: nothing was pushed'),
+    url: about(nullOr(text), 'the page of its pull or merge request; `null`: none was opened'),
+    draft: about(flag, 'whether that is a draft'),
+    problem: about(nullOr(text), 'what failed, a sentence; `null`: nothing. The outcome stays as it was'),
   },
 })

@@ -1,3 +1,5 @@
+import type { IssueRef } from './published.ts'
+
 /** What the session of a prompt begins with. What is left out is as the run says that takes it. */
 export interface PromptTerms {
   /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
@@ -21,6 +23,8 @@ export interface PromptTerms {
   session?: string | undefined
   /** Id of a session that it goes on from: what that came to is given to its agents. */
   follows?: string | undefined
+  /** The issue that it works on. */
+  issue?: IssueRef | undefined
 }
 
 /** A prompt that waits to become a session. */

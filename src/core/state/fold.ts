@@ -73,8 +73,18 @@ export function fold(state: SessionState, event: Recorded, templates: ReadonlyMa
   // The table has for each type a function of events of that type, which the compiler cannot follow here.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
   const applied = foldInScope(state, event, session => apply(session, event, at))
-  const next = { ...applied, work: workAfter(state, event), events: state.events + 1, updatedAt: at }
+  const next = {
+    ...applied,
+    work: workAfter(state, event),
+    events: state.events + 1,
+    updatedAt: updatedAt(state, event, at),
+  }
   return event.type === 'session-created' ? begin(next, event, templates) : next
+}
+
+/** What is published after the end is no work of the session. */
+function updatedAt({ updatedAt }: SessionState, { type }: SessionEvent, at: number): number {
+  return type === 'published' ? updatedAt : at
 }
 
 /** The template's own state after one more event; `state`: before it. */
@@ -170,6 +180,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     queued: event.queued,
     follows: event.follows ?? null,
     adopted: event.adopted ?? null,
+    issue: event.issue ?? null,
     kept: event.kept ?? [],
     replayed: event.replayed ?? false,
     replays: event.replayed ?? false,
@@ -249,6 +260,10 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     windingDown: null,
     waiting: event.outcome.kind === 'interrupted' ? state.waiting : null,
     ended: { outcome: event.outcome, exitCode: event.exitCode, durationMs: event.durationMs },
+  }),
+  published: (state, { pushedTo, branch, commit, url, draft, problem }) => ({
+    ...state,
+    published: { pushedTo, branch, commit, url, draft, problem },
   }),
 }
 

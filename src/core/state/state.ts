@@ -31,6 +31,7 @@ import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { Adopted } from '../shapes/conversation.ts'
 import type { HookMoment } from '../shapes/hook.ts'
+import type { IssueRef, Published } from '../shapes/published.ts'
 import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName } from '../view.ts'
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import { CODEX_LOGIN, NO_LOGINS, type UsedLogins } from './usage.ts'
@@ -303,6 +304,10 @@ export interface SessionState extends UsedLogins {
   follows: string | null
   /** The conversation with an agent that it goes on from; null if it is none. */
   adopted: Adopted | null
+  /** The issue that it works on; null if it is none. */
+  issue: IssueRef | null
+  /** Where its result was published last; null if it was not. */
+  published: Published | null
   /** The texts that it began with, which its records keep. */
   kept: readonly KeptText[]
   limits: SessionLimits
@@ -554,6 +559,8 @@ export function emptyState(id: string): SessionState {
     queued: null,
     follows: null,
     adopted: null,
+    issue: null,
+    published: null,
     kept: [],
     limits: { rounds: null, timeMs: null, tokens: null },
     run: null,

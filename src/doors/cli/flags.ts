@@ -27,6 +27,8 @@ export interface RunFlags {
   /** Each a command that has to pass before done. */
   verify?: string[]
   review?: boolean
+  /** What is published at the end. */
+  publish?: string
   /** Whether it has a contract, and whether done needs all of it proved. */
   prove?: boolean
   requireProof?: boolean
@@ -36,6 +38,9 @@ export interface RunFlags {
   worktree?: string | true
   /** Of a new run: the session that it goes on from, as typed. */
   followUp?: string
+  /** Of a new run: the issue that it works on, as typed, and whether that is said to be right. */
+  issue?: string
+  yes?: true
   /** Of `resume`: whether the gates of the files count anew. */
   rereadGates?: true
   config?: string[]
@@ -123,6 +128,7 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
     .addOption(verifyOption())
+    .option('--publish <state>', 'at the end push the result, and open a request: draft, ready (once done) or no')
     .option('--review', 'done only if a reviewer agrees')
     .option('--no-review', 'no review, whatever the settings say')
     .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
@@ -163,6 +169,11 @@ export function eachTyped(value: string, before: string[] | undefined): string[]
 /** `--follow-up`. */
 export function followUpOption(): Option {
   return new Option('--follow-up <session>', 'continue from the result of another session; the agents are told')
+}
+
+/** `--issue`. */
+export function issueOption(): Option {
+  return new Option('--issue <issue>', 'work on an issue of GitHub or GitLab: its number, or its address')
 }
 
 /** `--contract-only`. */

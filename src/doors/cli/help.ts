@@ -61,7 +61,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['review', 'have a reviewer look at the work'],
       ['land', 'merge the work of a worktree'],
     ],
-    also: ['certificate', 'contract', 'questions'],
+    also: ['publish', 'certificate', 'contract', 'questions'],
   },
   {
     name: 'undo',
@@ -423,6 +423,10 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['verify --certificate night.jsonl --signers signers', 'what somebody else proved'],
     ['verify --note --no-run', 'the note on HEAD: only signature and files'],
     ['verify --note --signers signers --require proved --summary ci.md', 'in CI'],
+  ],
+  publish: [
+    ['publish --draft', 'the newest session, on origin'],
+    ['publish 20261121_1 --remote upstream --note --yes', 'asks nothing; pushes the certificate, too'],
   ],
   certificate: [
     ['certificate --out night.intoto.jsonl', 'of the newest session that is done; not signed'],

@@ -114,6 +114,11 @@ export async function openInBrowser(
   if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); it is the file above.\n`)
 }
 
+/** Whether a person is there who can be asked. */
+export function isAsked({ stdin, stdout }: CliContext, { json }: { json?: boolean }): boolean {
+  return stdin.isTTY === true && stdout.isTTY === true && !json
+}
+
 /**
  * Asks on the terminal; Enter alone is a yes, and what is neither yes nor no is asked again. Null if the input ends
  * without an answer. Throws `Interrupted` if the program is asked to end while it waits.

@@ -12,6 +12,7 @@ import {
   type Does,
   eachTyped,
   followUpOption,
+  issueOption,
   type RunFlags,
   withDirectory,
   withLook,
@@ -69,6 +70,7 @@ export function buildProgram(
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
   withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption()).addOption(contractOnlyOption())
+  program.addOption(issueOption()).option('-y, --yes', 'with --issue: ask nothing')
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {

@@ -23,6 +23,7 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
     fallback,
     sandbox,
     yolo,
+    publish,
   } = flags
   const { network, keepAwake, review, prove, requireProof, contractOnly, verify, config, codexBin } = flags
   return withoutUndefined({
@@ -42,6 +43,7 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
     network: yolo ?? network,
     // Commander says true where nobody said anything.
     keepAwake: keepAwake === false ? false : undefined,
+    publish: read('publish', publish),
     review,
     prove,
     requireProof,

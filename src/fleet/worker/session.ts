@@ -260,12 +260,13 @@ class SessionHere implements RunningHere {
   }
 
   async #addPrompt(records: Records, job: FleetJob): Promise<void> {
-    const { goal, gates, limits, template } = job
+    const { goal, gates, limits, template, issue } = job
     await openPrompts(records.queue).add(goal, new Date(this.#place.world.clock.now()), {
       session: this.taken.id,
       gates,
       limits,
       ...(template === null ? {} : { template }),
+      issue,
     })
   }
 

@@ -24,6 +24,8 @@ interface MakeOptions {
   sign?: string | undefined
   /** Whether it becomes a note on the commit. */
   note: boolean
+  /** The commit of the note, if it is not in the history of HEAD; left out: one that is found. */
+  commit?: string
   /** Told a sentence of each thing that a person should know. */
   say(text: string): void
 }
@@ -46,7 +48,7 @@ export async function makeBundle(world: World, own: Records, options: MakeOption
   const { records, found } = await findDone(own, options, world.platform)
   const redactor = redactorOfProject(world, records)
   const certificate = redactor.event(found.certificate)
-  const commit = await commitOf(world, records, certificate, say)
+  const commit = options.commit ?? (await commitOf(world, records, certificate, say))
   if (note && commit === null)
     throw new UserError('CM0710', `No commit holds all of the proved files, so there is none for a note; commit them.`)
   // Of a landing the checks of its parts are gates.

@@ -4,8 +4,9 @@ import { shortHash } from '../../workspace/git/commits.ts'
 import { fromLatin1, toLatin1, withVariables } from '../../workspace/git/git.ts'
 import { type Checkout, gitErrorLine, runGitIn, runGitOrUserError } from '../../workspace/worktree/worktree.ts'
 
-/** The notes that hold certificates. They are never pushed. */
-const NOTES = ['notes', '--ref=refs/notes/codemachine']
+/** The notes that hold certificates. */
+export const NOTES_REF = 'refs/notes/codemachine'
+const NOTES = ['notes', `--ref=${NOTES_REF}`]
 /** The author of a note, whoever the person is. */
 const AUTHOR = Object.fromEntries(
   ['AUTHOR', 'COMMITTER'].flatMap(who => [

@@ -250,6 +250,9 @@ export const CHANGE_REVIEWS = ['manual', 'auto'] as const
 /** What is run where no gate is named, the weaker one first. */
 export const VERIFY_ALWAYS = ['nothing', 'auto'] as const
 
+/** What a session publishes by itself at its end. */
+const PUBLISH_STATES = ['no', 'draft', 'ready'] as const
+
 const whatVerifies = v.pipe(
   v.picklist(VERIFY_ALWAYS),
   v.description(
@@ -287,6 +290,9 @@ export const settingsSchema = v.strictObject({
   stallRounds: may('never-higher', wholeNumber(2, 100_000)),
   keepAwake: may('lower', trueOrFalse),
   maxFileSize: may('lower', size),
+  // A clone would have what was made pushed, and say where to.
+  publish: may('none', oneOf(PUBLISH_STATES)),
+  publishRemote: may('none', orNull(line('the name of a git remote, such as "origin"', 200))),
   review: may('not-off', trueOrFalse),
   verify: may('not-off', whatVerifies),
   reviewer: v.strictObject({
@@ -402,6 +408,7 @@ const FLAGS = {
   sandbox: '--sandbox',
   network: '--network',
   keepAwake: '--no-keep-awake',
+  publish: '--publish',
   review: '--review',
   'prove.on': '--prove',
   'prove.require': '--require-proof',

@@ -103,6 +103,9 @@ const fileSchema = v.object({
   options: v.optional(v.unknown()),
   session: v.optional(v.pipe(v.string('use the id of a session'), v.check(isSessionId, 'use the id of a session'))),
   follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
+  issue: v.optional(
+    v.object({ url: v.string('use an address'), number: count, title: v.string('use a text') }, 'use an object'),
+  ),
   limits: v.optional(
     v.object(
       { rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count), cost: v.optional(cost) },
@@ -112,8 +115,9 @@ const fileSchema = v.object({
 })
 
 async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
-  const { template, options, gates, prove, limits, session, follows } = terms
-  const content = checked({ prompt, at: at.toISOString(), template, options, gates, prove, limits, session, follows })
+  const { template, options, gates, prove, limits, session, follows, issue } = terms
+  const own = { template, options, gates, prove, limits, session, follows, issue }
+  const content = checked({ prompt, at: at.toISOString(), ...own })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)

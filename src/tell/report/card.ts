@@ -5,6 +5,7 @@ import { wordsForAdopted } from '../words/adopted.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
+import { wordsForIssue, wordsForPublished } from '../words/published.ts'
 import { oneLine, titleLine } from '../words/safe-text.ts'
 import type { ReportCommand } from './commands.ts'
 import { lookAtFirst } from './contract.ts'
@@ -67,6 +68,7 @@ export function cardOf(data: ReportData, place: CardOptions): CardLine[] {
     ...(data.adopted === null
       ? []
       : labelled('from', [plain(wordsForAdopted(data.adopted, Date.parse(data.createdAt)))], columns, 2)),
+    ...labelled('issue', listed(data.issue === undefined ? null : wordsForIssue(data.issue)), columns, 1),
   ]
   const head = isEndShown ? [] : title
   const room = MOST_LINES - rowsOf([...head, ...end], columns)
@@ -108,6 +110,7 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries, own }: De
     ...lines('agents', listed(data.build && agentsInWords(data.build))),
     ...lines('refused', listed(refusalsInWords(data))),
     ...lines('asked', listed(questionsInWords(data))),
+    ...lines('public', listed(data.published === undefined ? null : wordsForPublished(data.published))),
   ]
 }
 

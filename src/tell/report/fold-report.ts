@@ -162,6 +162,8 @@ export class ReportFold {
       session: state.id,
       goal: clipEnd(state.goal.trim(), GOAL_CHARS),
       adopted: state.adopted,
+      issue: state.issue ?? undefined,
+      published: state.published ?? undefined,
       template: clipName(state.template),
       directory: clipEnd(state.directory, TEXT_CHARS),
       host: clipName(state.host),

@@ -4,6 +4,7 @@ import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { ReportSection } from '../../core/view.ts'
 import { wordsForAdopted } from '../words/adopted.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import { wordsForIssue, wordsForPublished } from '../words/published.ts'
 import { safeText } from '../words/safe-text.ts'
 import { type CommandContext, commandsOf } from './commands.ts'
 import { contractSection, leftBeside, lookAtFirst } from './contract.ts'
@@ -48,18 +49,18 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       ...(data.adopted === null
         ? []
         : [escapeMarkdown(`Goes on from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
+      ...(data.issue === undefined ? [] : [escapeMarkdown(`Works on ${wordsForIssue(data.issue)}`)]),
+      ...(data.published === undefined ? [] : [escapeMarkdown(capital(wordsForPublished(data.published)))]),
       escapeMarkdown(`It took ${effortInWords(data)}`),
       ...(engines === null ? [] : [escapeMarkdown(`Engines: ${engines}`)]),
       ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
     ]),
-    data.contract === undefined
-      ? ''
-      : section('Look at this first', bullets(lookAtFirst(data).map(({ text }) => escapeMarkdown(text)))),
+    first(data),
     ownSection(contractSection(data.contract)),
     ownSection(data.work.section),
-    section('What is left', bullets(leftBeside(data).map(({ text }) => escapeMarkdown(text)))),
+    left(data),
     section('Proof', proof(data)),
     section('What changed', changes(data)),
     section('Board', boardTable(data)),
@@ -68,16 +69,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
     section('Plans that could not be used', refusedPlans(data)),
     section('Rounds', rounds(data)),
     section('Waits and failures', bullets(withGap(data.trouble, trouble => escapeMarkdown(troubleInWords(trouble))))),
-    section(
-      'Claims that were not accepted',
-      bullets(
-        withGap(data.refusals, ({ round, reason, detail }) =>
-          escapeMarkdown(
-            `Round ${round} (${reason.replaceAll('-', ' ')}): ${refusalForPerson({ reason, detail }).fact}`,
-          ),
-        ),
-      ),
-    ),
+    refused(data),
     section(
       'Questions and assumptions',
       bullets(
@@ -105,6 +97,34 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
     ),
   ]
   return `${sections.filter(each => each !== '').join('\n\n')}\n`
+}
+
+/** What a person has to know of a result before they take it: the sections of the report that say so, without what is empty. */
+export function proofSections(data: ReportData): string[] {
+  const all = [
+    first(data),
+    left(data),
+    ownSection(contractSection(data.contract)),
+    section('Proof', proof(data)),
+    refused(data),
+  ]
+  return all.filter(each => each !== '')
+}
+
+function first(data: ReportData): string {
+  if (data.contract === undefined) return ''
+  return section('Look at this first', bullets(lookAtFirst(data).map(({ text }) => escapeMarkdown(text))))
+}
+
+function left(data: ReportData): string {
+  return section('What is left', bullets(leftBeside(data).map(({ text }) => escapeMarkdown(text))))
+}
+
+function refused({ refusals }: ReportData): string {
+  const lines = withGap(refusals, ({ round, reason, detail }) =>
+    escapeMarkdown(`Round ${round} (${reason.replaceAll('-', ' ')}): ${refusalForPerson({ reason, detail }).fact}`),
+  )
+  return section('Claims that were not accepted', bullets(lines))
 }
 
 function proof(data: ReportData): string {

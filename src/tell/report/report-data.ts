@@ -6,6 +6,7 @@ import type { CounterProof } from '../../core/rules/proof/counter-proof.ts'
 import type { Finding } from '../../core/rules/review.ts'
 import type { Adopted } from '../../core/shapes/conversation.ts'
 import type { EnginesAtWork } from '../../core/shapes/external-engine.ts'
+import type { IssueRef, Published } from '../../core/shapes/published.ts'
 import type { SessionStatus } from '../../core/state/state.ts'
 import type { BoardRow, CardFact, ReportSection } from '../../core/view.ts'
 
@@ -21,6 +22,10 @@ export interface ReportData {
   goal: string
   /** The conversation with an agent that it continues; null: none. */
   adopted: Adopted | null
+  /** The issue that it works on; left out: none. */
+  issue?: IssueRef | undefined
+  /** Where its result was published last; left out: nowhere. */
+  published?: Published | undefined
   template: string
   directory: string
   host: string

@@ -160,6 +160,7 @@ export function termsInWords({
   gates = [],
   prove,
   follows,
+  issue,
 }: PromptTerms): string {
   return [
     template === undefined ? [] : oneLine(template, MOST_WORD),
@@ -168,6 +169,7 @@ export function termsInWords({
     tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
     cost === undefined ? [] : `a cost of ${costAsTyped(cost)}`,
     follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
+    issue === undefined ? [] : `issue ${issue.number}`,
     prove ? 'proved' : [],
     gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
   ]

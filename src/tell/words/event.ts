@@ -78,6 +78,7 @@ import {
   wordsForReviewTerms,
   wordsForTests,
 } from './proof.ts'
+import { wordsForIssue, wordsForPublished } from './published.ts'
 import { oneLine, titleLine } from './safe-text.ts'
 import {
   describeCommandRun,
@@ -137,6 +138,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'decision-made': describeDecisionMade,
   stuck: describeStuck,
   'session-ended': describeSessionEnd,
+  published: event => describe(wordsForPublished(event), event.problem === null ? 'strong' : 'warning'),
 
   'round-started': describeRoundStart,
   // It follows its round at once.
@@ -235,10 +237,11 @@ const REST = 'the session has all of it'
 function describeCreation(event: RecordedOf<'session-created'>, state: SessionState): Description {
   const { gates, none } = gatesInWords(event)
   const tests = wordsForTests(event, state)
-  const { adopted, follows } = event
+  const { adopted, follows, issue } = event
   const after = follows === undefined ? '' : `goes on from ${follows}, `
   const from = adopted === undefined ? '' : `goes on from ${wordsForAdopted(adopted, Date.parse(event.at))}, `
-  const facts = `${event.template}, ${after}${from}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  const on = issue === undefined ? '' : `${wordsForIssue(issue)}, `
+  const facts = `${event.template}, ${after}${from}${on}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
   return describe(
     `session ${event.session}  ${titleLine(event.goal, NAME_CHARS)}  (${facts})${gates}${tests === null ? '' : `\n${tests}`}`,
     'strong',

@@ -45,22 +45,26 @@ function remotesIn(config: string): Map<string, string> {
   return urls
 }
 
-/**
- * The same of the address of a remote: `https://…`, `ssh://…` or `git@host:owner/name.git`. A user, a password and a port
- * in it are left out.
- */
+/** The same of the address of a remote. A user, a password and a port in it are left out. */
 export function commitPagesAt(remote: string): CommitPages | null {
+  const found = placeAtHost(remote)
+  const between = found !== null && Object.hasOwn(HOSTS, found.host) ? HOSTS[found.host] : undefined
+  if (found === null || between === undefined) return null
+  return { host: found.host, url: `https://${found.host}/${found.path}/${between}/` }
+}
+
+/**
+ * The host and the path of a repository there, by the address of a remote: `https://…`, `ssh://…` or
+ * `git@host:owner/name.git`; null if that names no host, or a path that needs escapes.
+ */
+export function placeAtHost(remote: string): { host: string; path: string } | null {
   const [, host = '', path = ''] = HTTPS_OR_SSH.exec(remote) ?? SCP_LIKE.exec(remote) ?? []
-  const found = host.toLowerCase()
-  const between = Object.hasOwn(HOSTS, found) ? HOSTS[found] : undefined
   const parts = path
     .replace(/\/$/, '')
     .replace(/\.git$/, '')
     .split('/')
   const isPlain = parts.length >= 2 && parts.length <= 20 && parts.every(part => PART.test(part))
-  return between === undefined || !isPlain
-    ? null
-    : { host: found, url: `https://${found}/${parts.join('/')}/${between}/` }
+  return isPlain ? { host: host.toLowerCase(), path: parts.join('/') } : null
 }
 
 const HTTPS_OR_SSH = /^(?:https|ssh):\/\/(?:[^/@\s]*@)?([a-z0-9.-]+)(?::\d{1,5})?\/([^\s?#]+)$/i

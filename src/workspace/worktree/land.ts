@@ -141,14 +141,21 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   return await readGitLine(worktree, args, `commit in ${top}`)
 }
 
-/** The tree of all files of a worktree, committed or not. Throws a `UserError` in the middle of a merge. */
+/** The tree of all files of a worktree, committed or not. */
 async function treeOfFiles(checkout: Checkout, top: string): Promise<string> {
-  const worktree = await openUntrustedWorktree(checkout, top)
+  return await treeOfUncommitted(await openUntrustedWorktree(checkout, top), top)
+}
+
+/**
+ * The tree of a work tree with all that is not committed there, and not ignored. Branch, index and files stay unchanged. Throws a
+ * `UserError` in the middle of a merge.
+ */
+export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top: string): Promise<string> {
   const unmerged = await runGitOrUserError(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
   if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
     throw new UserError(
       'CM0514',
-      `In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`,
+      `In ${top} a merge was begun and not finished; finish it there, or give it up, and try again.`,
     )
   }
   const whereIndexIs = ['rev-parse', '--path-format=absolute', '--git-path', 'index']
@@ -263,8 +270,8 @@ function changedMeanwhile(branch: string): UserError {
   return new UserError('CM0518', `${branch} has changed while the merge was proved, so nothing was merged; land again.`)
 }
 
-/** As `runGitOrUserError`, for a command that prints one line. */
-async function readGitLine(...command: Parameters<typeof runGitOrUserError>): Promise<string> {
+/** As `runGitOrUserError`, for a command that prints one line: that line. */
+export async function readGitLine(...command: Parameters<typeof runGitOrUserError>): Promise<string> {
   return (await runGitOrUserError(...command)).trim()
 }
 

@@ -234,12 +234,16 @@ describe('each event is a line', () => {
     'done-accepted': 'Accepted (files at 0123456789ab): verified\n',
     'session-ended':
       'session 20261120_1 ended: done, not verified: no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n          Next time: --prove checks each sentence.\n',
+    published: 'published: https://github.com/acme/shop/pull/7 (draft)\n',
   }
   test.each(Object.values(sampleEvents))('$type', event => {
     expect(line(event)).toBe(expected[event.type])
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'of an issue': `session 20261120_1  build X  (goal, issue 3 (https://github.com/acme/shop/issues/3): Dark mode, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
+    'not published':
+      'not published: gh is not logged in to github.com. Pushed: the branch codemachine/20261120_1 is on origin.\n',
     'what a round had left running': 'warning: The disk is nearly full.\n',
     'several warnings': '2 warnings: details: codemachine status; fixes: codemachine doctor\n',
     'goes on by itself': 'nobody answered: continuing\n',

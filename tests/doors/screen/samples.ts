@@ -587,6 +587,15 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     cost: 3.2,
     durationMs: 7_500_000,
   },
+  published: {
+    type: 'published',
+    pushedTo: 'origin',
+    branch: 'codemachine/20261120_1',
+    commit: '0123456789abcdef0123456789abcdef01234567',
+    url: 'https://github.com/acme/shop/pull/7',
+    draft: true,
+    problem: null,
+  },
 }
 
 const tests: Gate = {
@@ -695,6 +704,15 @@ export const moreSamples = {
   },
   'only replays': { ...sampleEvents['session-created'], replayed: true },
   'no limit': { ...sampleEvents['session-created'], limits: { rounds: null, timeMs: null, tokens: null } },
+  'of an issue': {
+    ...sampleEvents['session-created'],
+    issue: { url: 'https://github.com/acme/shop/issues/3', number: 3, title: 'Dark mode' },
+  },
+  'not published': {
+    ...sampleEvents.published,
+    url: null,
+    problem: 'gh is not logged in to github.com.',
+  },
   'one round': { ...sampleEvents['session-created'], limits: { rounds: 1, timeMs: null, tokens: null } },
   'resumed for a time': { ...sampleEvents['session-resumed'], limits: { rounds: null, timeMs: 90_000, tokens: 500 } },
   'a replay': { ...sampleEvents['round-started'], engine: 'replay', codex: '0.1.0', replayed: true },

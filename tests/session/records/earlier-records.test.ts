@@ -83,6 +83,8 @@ function asThen(session: SessionState): object {
     maxUsage,
     reachOfEngines,
     adopted,
+    issue,
+    published,
     ...newer
   } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
@@ -118,7 +120,7 @@ function asThen(session: SessionState): object {
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens, engine, fullUntil]).toEqual([null, {}, null, {}])
   expect([login, otherLogins, engineChanges, agentsOfEngines]).toEqual(['codex', {}, [], {}])
-  expect([reachOfEngines, adopted]).toEqual([{}, null])
+  expect([reachOfEngines, adopted, issue, published]).toEqual([{}, null, null, null])
   expect(Object.keys(roundsOfEngines).every(name => name === 'codex')).toBe(true)
   const running = then.running && { ...then.running, agentsEnded: undefined }
   expect(then.running?.agentsEnded ?? []).toEqual([])
@@ -437,6 +439,8 @@ describe('what version 0.1 has written beside the journals', () => {
         fallback,
         fallbackAfter,
         fallbackOn,
+        publish,
+        publishRemote,
         reviewer: { engine: reviewEngine, ...reviewer },
         ...rest
       } = all
@@ -451,6 +455,7 @@ describe('what version 0.1 has written beside the journals', () => {
         null,
       ])
       expect([enter, mouse]).toEqual(['queue', true])
+      expect([publish, publishRemote]).toEqual(['no', null])
       expect([decideAfter, provider, maxFileSize, maxCost, verify]).toEqual([
         1_800_000,
         'codex',

@@ -14,9 +14,9 @@ import { wordsForAdopted } from '../../../tell/words/adopted.ts'
 import { formatMoment } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { editTextOnTerminal } from '../decision-prompt.ts'
+import { confirmGoal, shownGoal } from '../confirm-goal.ts'
 import { type RunFlags, readText } from '../flags.ts'
-import { askEach, askWhich, askWord, askYesOrNo, inColumns, warnOn } from '../output.ts'
+import { askEach, askWhich, askYesOrNo, inColumns, isAsked, warnOn } from '../output.ts'
 import { runOptionsOf } from '../run-options.ts'
 import { run } from './run.ts'
 
@@ -56,7 +56,7 @@ export async function adopt(context: CliContext, wanted: string | undefined, fla
   if (!isSaid && !isAsked(context, flags))
     throw new UserError('CM0105', 'Nobody can confirm the goal here; use --yes, or say it with --goal "…".')
   if (!(await isFree(context, proposed.found, !yes && isAsked(context, flags)))) return 0
-  const text = isSaid ? proposed.goal : await confirmed(context, opened.records, proposed.goal)
+  const text = isSaid ? proposed.goal : await confirmGoal(context, opened.records, proposed.goal)
   return text === null ? 0 : await run(context, text, runFlags, true, adopted)
 }
 
@@ -81,11 +81,6 @@ export async function askBeforeAdopt(
   }
   // The command is the first of them.
   return wanted === undefined ? ['adopt', found.id, ...args.slice(1), '--yes'] : [...args, '--yes']
-}
-
-/** Whether a person is there who can be asked. */
-function isAsked({ stdin, stdout }: CliContext, { json }: RunFlags): boolean {
-  return stdin.isTTY === true && stdout.isTTY === true && !json
 }
 
 interface Opened {
@@ -182,22 +177,4 @@ async function isFree(context: CliContext, { at, maker }: Conversation, asks: bo
   if (!asks) return true
   const [answer = false] = await askEach(context, ['Start all the same?'], false)
   return answer
-}
-
-function shownGoal(goal: string): string {
-  return `\nThe goal:\n\n${safeText(goal)}\n\n`
-}
-
-/** The goal as the person wants it; null if they do not. */
-async function confirmed(context: CliContext, records: Records, proposed: string): Promise<string | null> {
-  for (let goal = proposed; ; ) {
-    context.stdout.write(shownGoal(goal))
-    const answer = await askWord(context, 'Work on this?', ['yes', 'edit', 'no'])
-    if (answer === 'edit') goal = (await editTextOnTerminal(context, records, goal)) ?? goal
-    else if (answer === 'yes') return await readText(context, goal)
-    else {
-      context.stdout.write('Nothing starts.\n')
-      return null
-    }
-  }
 }

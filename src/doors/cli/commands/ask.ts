@@ -17,6 +17,7 @@ import {
   readText,
   wantsColour,
 } from '../flags.ts'
+import type { goalOfIssue } from './issue.ts'
 
 /** A command that asks something of the codemachine that runs in the work directory. */
 export interface RunningCommand {
@@ -126,11 +127,22 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const gates = flags.verify && (await gatesTyped(directory, flags.verify))
-  const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
+  const said = words.length > 0 ? await readText(context, words.join(' ')) : null
+  const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
+  if (flags.issue !== undefined && ofIssue === null) return 0
+  const text = ofIssue?.text ?? said ?? (await textOfSpecification())
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
   const follows =
     followUp === undefined ? undefined : await (await import('../../../project/find.ts')).findSession(records, followUp)
-  const terms = { template, gates, prove, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
+  const issue = ofIssue?.issue
+  const terms = {
+    template,
+    gates,
+    prove,
+    follows,
+    issue,
+    limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined,
+  }
   const queued = await queue.add(text, terms)
   return printDone(context, flags, `Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}`, {
     id: queued.id,
@@ -147,10 +159,14 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
   }
 }
 
+async function issueTyped(...typed: Parameters<typeof goalOfIssue>): ReturnType<typeof goalOfIssue> {
+  return await (await import('./issue.ts')).goalOfIssue(...typed)
+}
+
 /** Flags of `queue add`. */
 export type QueueAddFlags = Pick<
   RunFlags,
-  'cd' | 'json' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp'
+  'cd' | 'json' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp' | 'issue' | 'yes'
 > & {
   /** As typed. */
   template?: string

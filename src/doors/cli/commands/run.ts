@@ -1,5 +1,6 @@
 import { UserError, unreachable } from '../../../base/errors.ts'
 import type { Adopted } from '../../../core/shapes/conversation.ts'
+import type { IssueRef } from '../../../core/shapes/published.ts'
 import type { TemplateKind } from '../../../core/template.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import { OpenProject, type Work } from '../../../project/open-project.ts'
@@ -15,6 +16,7 @@ import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
 import { askYesOrNo, observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
+import type { goalOfIssue } from './issue.ts'
 
 /**
  * `codemachine [goal]`: a session for the goal, then one for each prompt that waits. Without a goal, the session that
@@ -30,13 +32,16 @@ export async function run(
   adopted?: Adopted,
 ): Promise<number> {
   // A goal that cannot be used leaves no worktree behind.
-  const text = goal === null ? null : await readText(context, goal)
+  const said = goal === null ? null : await readText(context, goal)
+  const ofIssue = flags.issue === undefined ? null : await ofIssueTyped(context, flags.issue, said, flags)
+  if (flags.issue !== undefined && ofIssue === null) return 0
+  const text = ofIssue?.text ?? said
   if (text === null && flags.followUp !== undefined)
     throw new UserError(
       'CM0102',
       '--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"',
     )
-  const typed = { text, isInputRead: goal === '-', adopted }
+  const typed = { text, isInputRead: goal === '-', adopted, issue: ofIssue?.issue }
   const wanted = worktreeOf(flags)
   if (wanted === null) return await runHere(context, typed, flags, resumable)
   const { inWorktree } = await import('../../../project/start/worktree.ts')
@@ -45,17 +50,30 @@ export async function run(
   )
 }
 
+async function ofIssueTyped(...typed: Parameters<typeof goalOfIssue>): ReturnType<typeof goalOfIssue> {
+  return await (await import('./issue.ts')).goalOfIssue(...typed)
+}
+
+/** What was typed of a new session, or comes from an issue. */
+interface TypedGoal {
+  /** Null: no goal. */
+  text: string | null
+  isInputRead: boolean
+  adopted?: Adopted | undefined
+  issue?: IssueRef | undefined
+}
+
 /** The same in the directory itself; of the flags `worktree` has no meaning any more. `text` null: no goal was typed. */
 async function runHere(
   context: CliContext,
-  { text, isInputRead, adopted }: { text: string | null; isInputRead: boolean; adopted?: Adopted | undefined },
+  { text, isInputRead, adopted, issue }: TypedGoal,
   flags: RunFlags,
   resumable: boolean,
 ): Promise<number> {
   const options = runOptionsOf(flags)
   const { followUp: follows } = flags
   const more = {
-    ...(follows === undefined ? {} : { terms: { follows } }),
+    ...(follows === undefined && issue === undefined ? {} : { terms: { follows, issue } }),
     ...(adopted === undefined ? {} : { adopted }),
   }
   const first = text === null ? null : { text, ...more }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { SANDBOX_MODES } from '../../../core/shapes/sandbox.ts'
-import { codexBinOption, type Does, eachTyped, verifyOption } from '../flags.ts'
+import { codexBinOption, type Does, eachTyped, issueOption, verifyOption } from '../flags.ts'
 import { templateOption } from '../program/parts.ts'
 
 /** Adds `--queue`. */
@@ -49,6 +49,8 @@ function addSubmit(program: Command, does: Does): void {
   withQueue(program.command('submit'))
     .description('put a session, or those of a file, into the queue of a fleet')
     .argument('[goal...]', 'what is to be done; - reads it from standard input')
+    .addOption(issueOption())
+    .option('-y, --yes', 'with --issue: ask nothing')
     .option('--repo <url>', 'the repository that the workers clone (the origin of this checkout)')
     .option('--ref <name>', 'the branch, tag or commit that it begins with (main)')
     .option('--file <path>', 'a TOML file of many sessions, such as night.toml; - is standard input')

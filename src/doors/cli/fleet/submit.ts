@@ -48,6 +48,8 @@ interface SubmitFlags
   team?: string
   dryRun?: true
   json?: true
+  issue?: string
+  yes?: true
 }
 
 /** What may stand beside `--file`: the file says the rest. */
@@ -119,13 +121,17 @@ async function typedRow(
   const wish = wishOf(flags, checks)
   if (after !== null && !SESSION_ID.test(after))
     throw new UserError('CM0103', `--after ${oneLine(after, 60)} is no id of a session; use one such as 20261121_14.`)
-  if (words.length === 0)
+  const said = words.length === 0 ? null : await readText(context, words.join(' '))
+  const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
+  const goal = ofIssue?.text ?? said
+  if (goal === null)
     throw new UserError('CM0104', 'There is no goal; say what is to be done: codemachine submit "…"', {
       hint: 'Many at once: codemachine submit --file night.toml',
     })
   const all = {
     ...wish,
-    goal: await readText(context, words.join(' ')),
+    goal,
+    ...(ofIssue === null ? {} : { issue: ofIssue.issue }),
     repo: flags.repo ?? (await originOf(context)),
   }
   const [first] = problemsOfWish(all, checks)
@@ -137,6 +143,17 @@ async function typedRow(
   const problem = problemOfTimes(all)
   if (problem !== null) throw new UserError('CM0103', `--deadline ${problem}.`)
   return [{ name: null, submission: submissionOf(all, after) }]
+}
+
+async function issueTyped(context: CliContext, issue: string, words: string | null, { repo, yes, json }: SubmitFlags) {
+  const { goalOfIssue } = await import('../commands/issue.ts')
+  const found = await goalOfIssue(context, issue, words, {
+    ...(repo && { repo }),
+    ...(yes && { yes }),
+    ...(json && { json }),
+  })
+  if (found === null) throw new UserError('CM0104', 'Nothing is submitted: the issue was not confirmed.')
+  return found
 }
 
 function sentence(text: string): string {

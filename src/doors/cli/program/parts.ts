@@ -8,6 +8,7 @@ import {
   type DirectoryFlags,
   type Does,
   followUpOption,
+  issueOption,
   type LookFlags,
   roundsUnless,
   verifyOption,
@@ -148,6 +149,7 @@ export function addProof(program: Command, does: Does): void {
   addReview(program, does)
   addSavepoints(program, does)
   addLand(program, does)
+  addPublish(program, does)
 }
 
 function addReport(program: Command, does: Does): void {
@@ -287,6 +289,19 @@ function addLand(program: Command, does: Does): void {
     .action(does(async () => (await import('../commands/land.ts')).land))
 }
 
+function addPublish(program: Command, does: Does): void {
+  withLook(program.command('publish'))
+    .argument('[session]', 'the session; without it, the newest')
+    .description('push the result of a session, and open its pull or merge request with gh or glab')
+    .addOption(new Option('--draft', 'as a draft, even if it is done').conflicts('ready'))
+    .option('--ready', 'ready for review; only if it is done')
+    .option('--remote <name>', 'the git remote (publish_remote, else that of the branch)')
+    .option('--title <text>', 'the title of a new request (the issue, else the goal)')
+    .option('--note', 'push the certificate, too, as a git note')
+    .option('-y, --yes', 'ask nothing: remote and title are right')
+    .action(does(async () => (await import('../commands/publish.ts')).publishSession))
+}
+
 /** The templates by their names, for they are loaded once a command has been read: those that `start` takes, and those of prompts. */
 const STARTED = ['build', 'goal']
 const PROMPTED = [...STARTED, 'change']
@@ -304,6 +319,8 @@ export function withTerms(command: Command): Command {
     .addOption(verifyOption())
     .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
     .addOption(followUpOption())
+    .addOption(issueOption())
+    .option('-y, --yes', 'with --issue: ask nothing')
 }
 
 /** `--template`; `usual`: which one it is if none is named; `templates`: those that may be typed. */

@@ -26,6 +26,7 @@ import {
   wordsForReviewTerms,
   wordsForTests,
 } from '../../../tell/words/proof.ts'
+import { wordsForIssue } from '../../../tell/words/published.ts'
 import { oneLine, safeText, titleLine, withoutMarkdown } from '../../../tell/words/safe-text.ts'
 import { describeEntered, describeState } from '../../../tell/words/work.ts'
 import { taskLines } from '../header/tasks.ts'
@@ -326,6 +327,7 @@ function sessionCreatedCard(
   const facts = [
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
     ...(event.adopted === undefined ? [] : [`goes on from ${wordsForAdopted(event.adopted, Date.parse(event.at))}`]),
+    ...(event.issue === undefined ? [] : [wordsForIssue(event.issue)]),
     ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
     ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
     ...[wordsForGates(event.gates), wordsForReviewTerms(event.review), wordsForTests(event, state)].filter(

@@ -80,7 +80,9 @@ export async function openWatchScreen(
     })
     for await (const fed of feed) {
       show(fed, person)
-      if (fed.kind === 'event') ended = fed.event.type === 'session-ended' ? fed.event.session : null
+      // What is published comes after the end.
+      if (fed.kind === 'event' && fed.event.type !== 'published')
+        ended = fed.event.type === 'session-ended' ? fed.event.session : null
     }
   }
   if (farewell !== null) context.stdout.write(`${farewell}\n`)

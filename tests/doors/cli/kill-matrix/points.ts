@@ -175,6 +175,7 @@ export const codexChains: readonly Chain[] = [
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
+  'published',
   'session-moved',
   'settings-taken',
   'model-rerouted',
@@ -295,4 +296,5 @@ export const MADE: readonly string[] = Object.keys({
   'control-tried': true,
   'done-accepted': true,
   'session-ended': true,
+  published: true,
 } satisfies Record<SessionEvent['type'], true>).filter(type => !NOT_MADE.has(type))

@@ -29,6 +29,11 @@ export async function detach(
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
   if (alone !== undefined)
     throw new UserError('CM0102', `${alone} starts nothing that could go on; leave --detach out.`)
+  if (flags.issue !== undefined && !flags.yes)
+    throw new UserError(
+      'CM0105',
+      'A run without this terminal cannot ask about the issue; add --yes, or leave --detach out.',
+    )
   if (name === 'start') {
     const { askBeforeStart } = await import('../run.ts')
     if (!(await askBeforeStart(context, flags))) return 0

@@ -1,0 +1,294 @@
+import { UserError } from '../../base/errors.ts'
+import { asSentence } from '../../base/text.ts'
+import type { Published } from '../../core/shapes/published.ts'
+import type { Redactor } from '../../secrets/redactor.ts'
+import { readJournal } from '../../session/records/journal.ts'
+import type { Records } from '../../session/records/records.ts'
+import type { ReportData } from '../../tell/report/report-data.ts'
+import { requestBody, requestTitle, withRequestBody } from '../../tell/report/request-body.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { isFullyCommitted, shortHash } from '../../workspace/git/commits.ts'
+import { findRepository, fromLatin1 } from '../../workspace/git/git.ts'
+import { placeAtHost } from '../../workspace/git/remote.ts'
+import { advanceWorktreeBranch } from '../../workspace/worktree/land.ts'
+import {
+  commitResult,
+  isAncestor,
+  listRemotes,
+  lookAtRemote,
+  pushCommit,
+  type Remote,
+  reaching,
+} from '../../workspace/worktree/push.ts'
+import {
+  BRANCH_PREFIX,
+  type Checkout,
+  isWorktreeName,
+  listUncommitted,
+  openCheckout,
+  refuseForgedWorktree,
+  runGitIn,
+} from '../../workspace/worktree/worktree.ts'
+import { makeBundle } from '../certificate/make.ts'
+import { NOTES_REF } from '../certificate/note.ts'
+import { lookAtSavepoints } from '../savepoints.ts'
+import type { World } from '../world.ts'
+import { type Forge, type ForgePlace, type OpenRequest, openForge } from './forge.ts'
+import { type ChooseRemote, chooseRemote } from './remote.ts'
+
+/** What is published, and how. */
+interface PublishOptions extends ChooseRemote {
+  /** The report of the session, which has ended. */
+  data: ReportData
+  redactor: Redactor
+  /** `ready`: only if it is done; null: ready once it is done. */
+  state: 'draft' | 'ready' | null
+  /** Of a new request; null: after the issue or the goal. */
+  title: string | null
+  /** Whether the certificate's note is pushed, too. */
+  note: boolean
+  /** Whether nobody looks at it before: then no branch of the person's own is pushed, and nothing that was there before the session. */
+  alone: boolean
+  /** Told what would be done, in lines; false: the person does not want that. */
+  confirm(lines: readonly string[]): Promise<boolean>
+  /** Told a sentence of each thing that a person should know. */
+  say(text: string): void
+  /** Told once something was pushed, and what came of it then; `problem`: what failed after that. */
+  keep(published: Published): Promise<void>
+}
+
+/**
+ * Pushes the result of a session to a branch of a remote, never by force and never to its default branch, and opens or updates the
+ * pull or merge request of that branch. Checkout, index and branches of the person stay as they are. Null if the person does not
+ * want it. A `UserError` if it cannot be done. The caller holds the work directory.
+ */
+export async function publish(world: World, records: Records, options: PublishOptions): Promise<Published | null> {
+  const { data, confirm, keep } = options
+  if (data.outcome === null)
+    throw new UserError('CM1204', `Session ${data.session} has not ended, so it has no result yet; resume it first.`)
+  const checkout = await openTrusted(records.directory, world.env)
+  const remote = await chooseRemote(checkout, await listRemotes(checkout), options)
+  const place = placeOf(remote)
+  await using forge = place === null ? null : await openForge(world, records, place)
+  const far = reaching(checkout, world.env, world.signal)
+  const result = await resultOf(world, records, options, { far, remote })
+  const request = forge === null || place === null ? null : { forge, place, found: await forge.find(result.branch) }
+  if (!(await confirm(linesOf(result, remote, request, options)))) return null
+  await pushCommit(far, remote, result.commit, `refs/heads/${result.branch}`)
+  const { branch, commit } = result
+  const pushed = { pushedTo: remote.name, branch, commit, url: null, draft: false, problem: null }
+  try {
+    if (result.advances) await advanceWorktreeBranch(checkout, checkout.repository.root, commit)
+    if (options.note) {
+      await makeBundle(world, records, { session: data.session, note: true, commit, say: options.say })
+      await pushCommit(far, remote, NOTES_REF, NOTES_REF)
+    }
+    const published = { ...pushed, ...(request === null ? {} : await openOrUpdate(request, result, options)) }
+    await keep(published)
+    return published
+  } catch (error) {
+    if (error instanceof UserError) {
+      const { url = null, isDraft = false } = request?.found ?? {}
+      await keep({ ...pushed, url, draft: isDraft, problem: asSentence(error.message) })
+    }
+    throw error
+  }
+}
+
+/** A commit to push, and what is said of it. */
+interface Result {
+  commit: string
+  branch: string
+  /** The default branch of the remote. */
+  main: string
+  /** Whether the branch of a worktree of ours goes forward to it. */
+  advances: boolean
+  title: string
+  isReady: boolean
+  /** What a person has to know of it, a sentence each. */
+  notes: readonly string[]
+}
+
+async function resultOf(
+  world: World,
+  records: Records,
+  options: PublishOptions,
+  { far, remote }: { far: Checkout; remote: Remote },
+): Promise<Result> {
+  const { data, redactor } = options
+  const { main, tip, ...target } = await targetOf(far, remote, options)
+  const title = requestTitle(redactor.text(options.title ?? data.issue?.title ?? data.goal))
+  const commit = await commitResult(far, {
+    top: far.repository.root,
+    message: `${title}\n\nSession ${data.session}`,
+    remote,
+    branch: target.branch,
+    tip,
+    isOurs: each => wasPublished(records, each),
+  })
+  if (await isAncestor(far, commit, main.commit))
+    throw new UserError('CM1204', `Session ${data.session} has nothing that ${main.branch} of ${remote.name} lacks.`)
+  const judged = await judge(world, records, options, { far, commit, main: main.commit })
+  return { ...target, main: main.branch, title, commit, ...judged }
+}
+
+/** Where a request is opened, or the one that is open. */
+interface RequestAt {
+  forge: Forge
+  place: ForgePlace
+  found: OpenRequest | null
+}
+
+function linesOf(
+  { commit, branch, main, title, isReady, notes }: Result,
+  { name, url }: Remote,
+  request: RequestAt | null,
+  { redactor }: PublishOptions,
+): string[] {
+  const pushed = `${shortHash(commit)} to ${branch} of ${name}`
+  if (request === null) {
+    const where = redactor.text(url.replace(/\/\/[^/@]*@/, '//'))
+    return [`${pushed} (${where})`, 'That address is on no host, so only the branch is pushed.', ...notes]
+  }
+  const { forge, place, found } = request
+  const what =
+    found === null ? `a ${isReady ? '' : 'draft '}${forge.noun} into ${main}: ${title}` : `update ${found.url}`
+  return [`${pushed} (${place.host}/${place.path})`, what, ...notes]
+}
+
+async function openOrUpdate(
+  { forge, place, found }: RequestAt,
+  { branch, main, title, isReady, notes }: Result,
+  { data, redactor, note, state }: PublishOptions,
+): Promise<Pick<Published, 'url' | 'draft'>> {
+  const facts = { closes: closesIn(data, place), notes, check: checkOf(data, note) }
+  const body = redactor.text(requestBody(data, facts))
+  const isDraft = !isReady
+  if (found !== null) {
+    // What a person has made ready by hand stays so.
+    const isChanged = found.isDraft ? isReady : state === 'draft'
+    await forge.update(found, { body: withRequestBody(found.body, body), ...(isChanged ? { isDraft } : {}) })
+    return { url: found.url, draft: isChanged ? isDraft : found.isDraft }
+  }
+  await forge.open({ branch, main, title, body, isDraft })
+  const opened = await forge.find(branch)
+  if (opened !== null) return { url: opened.url, draft: isDraft }
+  throw new UserError('CM1202', `The ${forge.noun} of ${branch} is not there, though no error was told.`)
+}
+
+/** The checkout around a directory. Where that is in a worktree of ours, its `.git`, which agents can write, leads to the repository beside it. */
+async function openTrusted(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
+  const checkout = await openCheckout(directory, env)
+  const { root } = checkout.repository
+  const [, main] = /^(.+)\.worktrees[/\\][^/\\]+$/.exec(root) ?? []
+  const repository = main === undefined ? null : await findRepository(main).catch(() => null)
+  if (repository !== null) await refuseForgedWorktree({ repository }, root)
+  return checkout
+}
+
+function placeOf({ url }: Remote): ForgePlace | null {
+  return /^file:/i.test(url) ? null : placeAtHost(url)
+}
+
+/**
+ * Where the result goes, and what the remote has there. A branch of the person's own takes what is committed on it; what is not,
+ * or is on the default branch, goes to one of ours.
+ */
+async function targetOf(checkout: Checkout, remote: Remote, { alone, data }: PublishOptions) {
+  const { commonDir, gitDir } = checkout.repository
+  const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
+  const own = ok ? fromLatin1(stdout).trim() : null
+  const slug = own?.replaceAll('/', '-') ?? ''
+  const beside = `${BRANCH_PREFIX}${isWorktreeName(slug) ? slug : data.session}`
+  const ofSession = `${BRANCH_PREFIX}${data.session}`
+  const names = [...new Set([...(own === null ? [] : [own]), beside, ofSession])]
+  const { main, tips } = await lookAtRemote(checkout, remote, names)
+  const isCommitted = (await listUncommitted(checkout)).length === 0
+  const isWorktree = own?.startsWith(BRANCH_PREFIX) === true && gitDir !== commonDir
+  const isOwn = isWorktree || (!alone && isCommitted && !tips.has(beside))
+  const branch = own === null || own === main.branch ? ofSession : isOwn ? own : beside
+  return { branch, main, tip: tips.get(branch) ?? null, advances: isWorktree && !isCommitted }
+}
+
+const MOST_SESSIONS = 50
+
+/** Whether a session of this directory, of the last ones, has pushed this commit. */
+async function wasPublished(records: Records, commit: string): Promise<boolean> {
+  const only = 'published'
+  for (const id of (await records.sessions()).slice(-MOST_SESSIONS))
+    for await (const event of readJournal(records.journal(id), { only }))
+      if (event.type === only && event.commit === commit) return true
+  return false
+}
+
+/** Whether a result may be called ready, and what a person has to know of it, a sentence each. */
+async function judge(
+  world: World,
+  records: Records,
+  { data, state, note, alone, say }: PublishOptions,
+  { far, commit, main }: { far: Checkout; commit: string; main: string },
+): Promise<{ isReady: boolean; notes: string[] }> {
+  const { changes, proof, outcome, session } = data
+  const isDone = outcome?.kind === 'done'
+  const tree = (isDone ? proof.tree : null) ?? changes.now?.tree ?? null
+  await using open = await lookAtSavepoints(world, records, say)
+  const git = open?.fingerprints.git
+  const holds = git === undefined || tree === null ? null : await isFullyCommitted(git, commit, tree)
+  const begin = changes.start
+  const hadOwn =
+    git !== undefined && begin?.head != null && (await isFullyCommitted(git, begin.head, begin.tree)) === false
+  const closes = await closedBy(far, commit, main)
+  if (alone && hadOwn)
+    throw new UserError(
+      'CM1204',
+      'Files that were not committed before the session would be pushed, too, so nothing is.',
+      {
+        hint: `To look at it: codemachine publish ${session}`,
+      },
+    )
+  const why = isDone ? (holds === false ? CHANGED : null) : `Session ${session} is not done.`
+  if (note && holds !== true)
+    throw new UserError(
+      'CM1204',
+      `The certificate of ${session} is of other files than these, so no note goes with them.`,
+    )
+  if (state === 'ready' && why !== null) throw new UserError('CM1204', `${why} It can only be published as a draft.`)
+  return {
+    isReady: state !== 'draft' && isDone && holds !== false,
+    notes: [
+      ...(why === null ? [] : [why]),
+      ...(hadOwn ? ['It holds changes from before the session, too.'] : []),
+      ...(closes === null
+        ? []
+        : [`A message of its commits says "${closes}", which closes that issue once it is merged.`]),
+    ],
+  }
+}
+
+const MOST_MESSAGES = 100
+const CLOSES =
+  /\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+(?:[\w./-]{0,200}#\d+|https?:\/\/\S{1,200}\/issues\/\d+)/i
+
+/** The words by which a commit of the branch would close an issue, for agents write messages, too; null: none does. */
+async function closedBy(checkout: Checkout, commit: string, main: string): Promise<string | null> {
+  const log = await runGitIn(checkout, ['log', `-${MOST_MESSAGES}`, '--format=%B', commit, `^${main}`])
+  const [words] = CLOSES.exec(fromLatin1(log.stdout)) ?? []
+  return words === undefined ? null : oneLine(words, 200)
+}
+
+const CHANGED = 'The files are not those that were proved: they have changed since, or git ignores some.'
+
+/** What to type to check it again: by the note for everybody, else on the machine that has the records. */
+function checkOf({ session, outcome }: ReportData, note: boolean): string {
+  if (note) return `git fetch origin ${NOTES_REF}:${NOTES_REF} && codemachine verify --note`
+  return `codemachine ${outcome?.kind === 'done' ? 'verify' : 'report'} ${session}`
+}
+
+/** Only the issue that the person named is closed, and only where the request is. */
+function closesIn({ issue }: ReportData, { host, path }: ForgePlace): string | null {
+  if (issue === undefined || !/^https?:\/\/[^/]+\//.test(issue.url)) return null
+  const { host: at, pathname } = new URL(issue.url)
+  const isHere =
+    at === host && pathname.toLowerCase().replace('/-/', '/') === `/${path}/issues/${issue.number}`.toLowerCase()
+  return isHere ? `#${issue.number}` : null
+}

@@ -1,0 +1,37 @@
+import { UserError } from '../../base/errors.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
+import { readHead } from '../../workspace/git/git.ts'
+import { type Remote, remoteOfBranch } from '../../workspace/worktree/push.ts'
+import type { Checkout } from '../../workspace/worktree/worktree.ts'
+
+/** How a remote is chosen. */
+export interface ChooseRemote {
+  /** Its name, as `--remote` or `publish_remote` says; null: neither does. */
+  remote: string | null
+  /** Asks the person for one of several; null: nobody can be asked, or answers. */
+  choose(names: readonly string[]): Promise<string | null>
+}
+
+/** The remote that a person means: the named one, that of the branch, the only one, or the chosen one. A `UserError` if it is none. */
+export async function chooseRemote(
+  checkout: Checkout,
+  all: readonly Remote[],
+  { remote: named, choose }: ChooseRemote,
+): Promise<Remote> {
+  const names = all.map(({ name }) => name)
+  const listed = names.length === 0 ? 'there is none' : `there is ${names.map(name => oneLine(name, 100)).join(', ')}`
+  if (named !== null) {
+    const found = all.find(({ name }) => name === named)
+    if (found !== undefined) return found
+    throw new UserError('CM1204', `There is no remote ${oneLine(named, 100)}: ${listed}.`)
+  }
+  const [only, another] = all
+  if (only === undefined) throw new UserError('CM1204', 'This repository has no remote; add one with git remote add.')
+  const usual = await remoteOfBranch(checkout, (await readHead(checkout.repository)).branch)
+  const found = all.find(({ name }) => name === usual) ?? (another === undefined ? only : undefined)
+  if (found !== undefined) return found
+  const chosen = await choose(names)
+  const one = all.find(({ name }) => name === chosen)
+  if (one !== undefined) return one
+  throw new UserError('CM1204', `Several remotes are there (${names.join(', ')}); name one with --remote.`)
+}
