@@ -2,7 +2,6 @@ import { hasPassed } from '../../core/events/outcome.ts'
 import type { Certificate } from '../../core/rules/certificate.ts'
 import { codeSpan, escapeMarkdown } from '../../tell/report/markdown.ts'
 import { wordsForNamedState } from '../../tell/words/contract.ts'
-import { formatCount } from '../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../tell/words/safe-text.ts'
 import type { CheckedBundle } from './check.ts'
 import { linesOfBundle, outcomeOf } from './check-words.ts'
@@ -21,7 +20,7 @@ export function summaryOfBundle(checked: CheckedBundle): string {
   const sections = [
     `## Certificate ${holds ? 'passed' : 'failed'}: ${escapeMarkdown(outcomeOf(checked))}`,
     `Session ${codeSpan(oneLine(certificate.session, NAME_CHARS))}: ${escapeMarkdown(titleLine(certificate.goal, NAME_CHARS))}`,
-    table(['', ''], linesOfBundle(checked)),
+    table(['', 'found here'], linesOfBundle(checked)),
     ...contractOf(checked),
     ...gatesOf(checked),
     list('Not proved', unprovedIn(checked)),
@@ -40,9 +39,9 @@ function contractOf({ certificate: { contract }, gates }: CheckedBundle): string
   const rows = asking.map(({ id, quote, state, checks }) => {
     const runs = checks.map(({ name }) => gates.find(({ gate }) => gate.name === name)?.status)
     const passed = runs.filter(status => status !== undefined && hasPassed(status)).length
-    return [id, quote, wordsForNamedState(state), `${passed} of ${formatCount(checks.length, 'check')} pass`]
+    return [id, quote, wordsForNamedState(state), `${passed} of ${checks.length}`]
   })
-  return ['### What was asked for', table(['', 'sentence', 'as the certificate says', 'here'], rows)]
+  return ['### What was asked for', table(['', 'sentence', 'as the certificate says', 'checks that pass here'], rows)]
 }
 
 function gatesOf({ certificate, gates }: CheckedBundle): string[] {
