@@ -138,7 +138,7 @@ export function addExamples(command: Command, words: readonly string[] = []): vo
 }
 
 /** The program that a command is of. */
-export function rootOf(command: Command): Command {
+function rootOf(command: Command): Command {
   return command.parent === null ? command : rootOf(command.parent)
 }
 
