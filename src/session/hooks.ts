@@ -4,6 +4,7 @@ import { describeHook } from '../core/rules/notices.ts'
 import type { Hook, HookMoment } from '../core/shapes/hook.ts'
 import type { Budget } from './budget.ts'
 import type { HookMeans, LineEnd, RunnerOptions } from './options.ts'
+import { emitRestored } from './proof/gates.ts'
 import { OUTPUT_CHARACTERS, statusOf } from './proof/run-gate.ts'
 
 /** What came of the hooks of one moment. `refusal`: what the first that refuses says; `isComplete`: none was broken off. */
@@ -14,12 +15,12 @@ interface HooksCame {
 
 /** Runs the commands that settings name for the moments of a session, and journals what they print. */
 export class Hooks {
-  readonly #options: Pick<RunnerOptions, 'log' | 'redactor' | 'asked'>
+  readonly #options: Pick<RunnerOptions, 'log' | 'redactor' | 'asked' | 'guard'>
   readonly #means: HookMeans
   readonly #budget: Budget
   #breakingOff = new AbortController()
 
-  constructor(options: Pick<RunnerOptions, 'log' | 'redactor' | 'asked' | 'hooks'>, budget: Budget) {
+  constructor(options: Pick<RunnerOptions, 'log' | 'redactor' | 'asked' | 'guard' | 'hooks'>, budget: Budget) {
     this.#options = options
     this.#means = options.hooks ?? NO_HOOKS
     this.#budget = budget
@@ -42,8 +43,10 @@ export class Hooks {
    */
   async run(on: HookMoment, round: number, outcome?: string): Promise<HooksCame> {
     if (!this.has(on)) return { refusal: null, isComplete: true }
-    const { log, redactor, asked } = this.#options
+    const { log, redactor, asked, guard } = this.#options
     this.#breakingOff = new AbortController()
+    // The git of a person's hook would run as the person what an agent wrote into the repository's settings.
+    emitRestored(log, await guard.check(), round)
     // What a session ends with runs also where a person ends it.
     const isLast = on === 'on_done' || on === 'on_end'
     const signal = isLast ? this.#breakingOff.signal : AbortSignal.any([asked.ending, this.#breakingOff.signal])

@@ -111,11 +111,12 @@ export class Rounds {
     const outcome = outcomeNow()
     // What a round left running that did not come to its end must not write while the files are looked at; nor, where
     // there is a plan, when they have been: a change of it between two rounds is a person's.
-    // Without a sandbox a command may outlive its round: it is ended before the next one is told of it.
+    // Without a sandbox a command may outlive its round: it is ended before the next one is told of it. Nor may it change
+    // what a hook of the person runs.
     const { taskPlan, sandbox } = log.state
-    if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS) await engines.settle()
+    const isHooked = !this.#options.asked.ending.aborted && engine.replays !== true && hooks.has('after_round')
+    if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS || isHooked) await engines.settle()
 
-    const isHooked = !this.#options.asked.ending.aborted && engine.replays !== true
     const refusal = isHooked ? (await hooks.run('after_round', round, outcome.class)).refusal : null
     await this.#synced
     if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)

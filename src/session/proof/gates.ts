@@ -399,10 +399,13 @@ function unlessFull(error: unknown): null {
   throw error
 }
 
-/** Journals what was put back, and what could not be. */
-export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+/** Journals what was put back, and what could not be. `round`: the last that ended, if left out. */
+export function emitRestored(
+  log: SessionLog,
+  restored: Awaited<ReturnType<RepositoryGuard['check']>>,
+  round = log.state.last?.round ?? 0,
+): void {
   if (!restored) return
-  const round = log.state.last?.round ?? 0
   const { restored: paths, setAside, problems } = restored
   if (paths.length > 0) log.emit({ type: 'repository-restored', round, paths, setAside })
   for (const message of problems) log.emit({ type: 'warning', round, message })

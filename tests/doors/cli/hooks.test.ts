@@ -42,6 +42,29 @@ run = 'printf "%s %s" "$CODEMACHINE_OUTCOME" "$CODEMACHINE_DIRECTORY" > "$HOME/e
   expect(scene.input(3)).toContain('the hook on_claim says: CI of main is red.')
 })
 
+promise(
+  'B139',
+  "The git of a person's hook runs nothing that a round or a project's hook put into the repository's settings",
+)
+test("what a round or a project's hook writes into .git/config is restored before a person's hook runs", async () => {
+  const plant = 'git config core.fsmonitor "$PWD/planted"'
+  await using scene = await openRealScene([
+    round(`printf '#!/bin/sh\\necho "$0" >> "$HOME/ran"' > planted; chmod +x planted; ${plant}; ${claimDone}`),
+    round(`${plant}; ${claimDone}`),
+  ])
+  const { home, directory } = scene.place
+  const look = `run = 'git config core.fsmonitor >> "$HOME/seen"; git status'\n`
+  const person = ['after_round', 'on_claim', 'on_end'].map(on => `[hooks.${on}]\n${look}`).join('')
+  await writePersonSettings(scene.place, person)
+  const project = ['after_round', 'on_done'].map(on => `[hooks.${on}]\nrun = '${plant}'\n`).join('')
+  await writeFile(join(directory, 'codemachine.toml'), project)
+  const { exitCode, stdout, events } = await scene.run('--json', '--no-keep-awake', 'build X')
+  expect(exitCode, stdout).toBe(0)
+  expect(await readFile(join(home, 'seen'), 'utf8')).toBe('')
+  await expect(readFile(join(home, 'ran'), 'utf8')).rejects.toThrow('ENOENT')
+  expect(eventsOf(events, 'repository-restored').length).toBeGreaterThanOrEqual(4)
+})
+
 test('a mistake in a hook is one sentence with its place, and nothing starts', async () => {
   await using scene = await openScene([])
   const file = join(scene.place.directory, 'codemachine.toml')
