@@ -788,6 +788,6 @@ export const errorKinds = {
     cause: 'There is no such issue, or its host is not known.',
     remedy: 'Pass the number of an issue of this repository, or its whole address.',
   },
-} as const satisfies Record<`CM${number}`, ErrorKind>
+} satisfies Record<`CM${number}`, ErrorKind>
 
 export type ErrorCode = keyof typeof errorKinds
