@@ -8,8 +8,8 @@ import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { endSession, gate } from './verify/done-session.ts'
 
 /** Fails where both files are there: each worktree passes alone, and the two together do not. */
-export const NOT_BOTH = 'if [ -e a.txt ] && [ -e b.txt ]; then echo a and b do not go together; exit 3; fi\n'
-export const CHECK = gate('sh check.sh')
+const NOT_BOTH = 'if [ -e a.txt ] && [ -e b.txt ]; then echo a and b do not go together; exit 3; fi\n'
+const CHECK = gate('sh check.sh')
 
 export async function commit(place: TestPlace, top: string, files: Record<string, string>): Promise<void> {
   for (const [file, text] of Object.entries(files)) await writeFile(join(top, file), text)
