@@ -3,13 +3,15 @@ import { asSentence } from '../../base/text.ts'
 import type { Published } from '../../core/shapes/published.ts'
 import type { Redactor } from '../../secrets/redactor.ts'
 import { readJournal } from '../../session/records/journal.ts'
-import type { Records } from '../../session/records/records.ts'
+import { allRecords, type Records } from '../../session/records/records.ts'
 import type { ReportData } from '../../tell/report/report-data.ts'
 import { requestBody, requestTitle, withRequestBody } from '../../tell/report/request-body.ts'
+import { shellWord } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import { isFullyCommitted, shortHash } from '../../workspace/git/commits.ts'
 import { findRepository, fromLatin1 } from '../../workspace/git/git.ts'
 import { placeAtHost } from '../../workspace/git/remote.ts'
+import { readGuardState } from '../../workspace/guard/guarded-files.ts'
 import { advanceWorktreeBranch } from '../../workspace/worktree/land.ts'
 import {
   commitResult,
@@ -67,6 +69,7 @@ export async function publish(world: World, records: Records, options: PublishOp
   if (data.outcome === null)
     throw new UserError('CM1204', `Session ${data.session} has not ended, so it has no result yet; resume it first.`)
   const checkout = await openTrusted(records.directory, world.env)
+  await refuseWhileGuarded(world, records, checkout)
   const remote = await chooseRemote(checkout, await listRemotes(checkout), options)
   const place = placeOf(remote)
   await using forge = place === null ? null : await openForge(world, records, place)
@@ -184,6 +187,23 @@ async function openTrusted(directory: string, env: NodeJS.ProcessEnv): Promise<C
   const repository = main === undefined ? null : await findRepository(main).catch(() => null)
   if (repository !== null) await refuseForgedWorktree({ repository }, root)
   return checkout
+}
+
+/**
+ * What a git of ours runs is read from the repository's settings, which agents of a session in another work tree of it can
+ * change until its guard has restored them.
+ */
+async function refuseWhileGuarded(world: World, own: Records, { repository }: Checkout): Promise<void> {
+  for (const { guard } of await allRecords(world)) {
+    if (guard === own.guard) continue
+    const state = await readGuardState(guard).catch(() => null)
+    if (state?.guarded.has(repository.commonDir) !== true) continue
+    const where = oneLine(state.workTree, 1000)
+    throw new UserError('CM0601', `A session in ${where} can change what git runs for this repository.`, {
+      hint: `Publish after its end. If it was cut off, resume it: codemachine resume -C ${shellWord(state.workTree)}`,
+      exitCode: 6,
+    })
+  }
 }
 
 function placeOf({ url }: Remote): ForgePlace | null {

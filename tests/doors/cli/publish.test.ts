@@ -1,6 +1,8 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { findRepository } from '../../../src/workspace/git/git.ts'
+import { openRepositoryGuard } from '../../../src/workspace/guard/repository-guard.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
@@ -69,6 +71,32 @@ test.each<['gh' | 'glab', string]>([
     )
   },
 )
+
+promise('B140', 'Nothing is pushed while a session in another work tree can change what git runs for the repository')
+test('a worktree is not published while the guard of another one has not closed', async () => {
+  await using scene = await done()
+  const { place, forge } = scene
+  const workTree = join(place.root, 'other')
+  git(place, 'worktree', 'add', '-q', workTree)
+  const folder = join(place.home, '.codemachine', 'state', 'other-1')
+  await mkdir(folder)
+  const guard = await openRepositoryGuard({
+    repository: await findRepository(workTree),
+    workTree,
+    setAsideDir: join(folder, 'set-aside'),
+    baselineFile: join(folder, 'guard.json'),
+    leaveOut: [],
+    reach: { env: place.env, sandbox: 'workspace-write' },
+  })
+  git(place, 'config', 'remote.origin.pushurl', join(place.root, 'evil.git'))
+  const { exitCode, stderr } = await scene.publish()
+  expect(exitCode, stderr).toBe(6)
+  expect(stderr).toContain(`A session in ${workTree} can change what git runs for this repository.`)
+  expect((await forge.state()).requests).toEqual([])
+  await guard.check()
+  await guard.close()
+  expect(await scene.publish()).toMatchObject({ exitCode: 0 })
+})
 
 promise(
   'D132',
