@@ -56,17 +56,17 @@ export default {
   engine: 'codex',
 
   /**
-   * The engines that go on while the usage window of `engine` is full, the first choice first, such as ['claude', 'gemini'];
+   * The engines that continue while the usage window of `engine` is full, the first choice first, such as ['claude', 'gemini'];
    * none: the session waits.
    */
   fallback: [],
 
-  /** A window that resets within this time is waited for all the same, such as '15m'. */
+  /** If the window resets within this time, such as '15m', codemachine waits and does not change the engine. */
   fallbackAfter: '15m',
 
   /**
-   * What else begins a round again on the next engine: 'quota' or 'credit' of the account is used up, or its 'login' is
-   * refused. A full 'window' always does.
+   * What else moves a round to the next engine: the account's 'quota' or 'credit' is used up, or its 'login' is refused. A full
+   * 'window' always does.
    */
   fallbackOn: ['window'],
 
@@ -113,14 +113,14 @@ export default {
   publishRemote: null,
 
   /**
-   * What has to pass before done where no gate is named: 'auto' is the project's own test command, which codemachine finds as
-   * --verify auto does, or 'nothing'.
+   * What must pass before done if no gate is set: 'auto' (the project's own test command, found as by --verify auto) or
+   * 'nothing'.
    */
   verify: 'nothing',
 
   /** Model and effort of the reviewer; null: as the rounds. */
   reviewer: {
-    /** The engine, as of `engine`; another one than that of the rounds has another family of models agree. */
+    /** The engine, as of `engine`; with a different engine, another family of models judges the work. */
     engine: null,
 
     /** The model. */
@@ -153,14 +153,14 @@ export default {
     /** The engine that writes them; null: that of the author. */
     controlEngine: null,
 
-    /** The share of sentences whose checks the worker never sees, 0 to 1; 0: none. It is at least one of two or more sentences. */
+    /** The share of sentences whose checks the worker never sees, 0 to 1; 0: none. Of two or more sentences, it hides the checks of at least one. */
     holdOut: 0.3,
 
     /** The most wrong versions of a sentence. A session has at most 20. */
     controls: 2,
   },
 
-  /** How `codemachine change` goes about a change. */
+  /** How `codemachine change` works. */
   change: {
     /**
      * Who accepts a plan: 'manual' (a person) or 'auto' (nobody looks; then the commands that the plan names for its proof do not

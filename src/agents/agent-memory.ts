@@ -48,18 +48,19 @@ async function writeOrExplain(root: string, name: string, entry: MemoryEntry): P
     if (error instanceof UserError) return error.message
     const code = systemErrorCode(error)
     if (code === null) throw error
-    return `${agentMemoryFile(name)} cannot be written (${code}), so what ${name} did is not kept there.`
+    return `${agentMemoryFile(name)} cannot be written (${code}), so codemachine cannot note the work of ${name} there.`
   }
 }
 
 async function appendEntry(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
   const obstacle = await makeMemoryFolder(root, promptPaths.memoryFolder)
   if (obstacle !== null) {
-    return `${obstacle.path} ${whatIsThere(obstacle)}, so ${name} has no memory; put a folder in its place.`
+    return `${obstacle.path} ${whatIsThere(obstacle)}, so ${name} has no memory; replace it by a folder.`
   }
   const file = agentMemoryFile(name)
   const kind = await kindOf(join(root, file))
-  if (kind === 'other') return `${file} is a link or no file, so what ${name} did is not kept there; remove it.`
+  if (kind === 'other')
+    return `${file} is a link or no file, so codemachine cannot note the work of ${name} there; remove it.`
   const read = kind === 'missing' ? null : await readTextFile(join(root, file), MOST_READ_BYTES)
   const aside = read?.kind === 'broken' ? await renameAsBroken(root, file) : null
   await writeFileInside(root, file, addEntry(read?.kind === 'text' ? read.text : '', name, entry))

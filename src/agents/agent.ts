@@ -40,13 +40,13 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
 /** Why an agent beside these cannot have a name, the end of a sentence; null if it can. */
 export function problemOfName(name: string, agents: readonly Agent[]): string | null {
   if (!AGENT_NAME.test(name) || name.length > 40) {
-    return `${JSON.stringify(name.slice(0, 60).toWellFormed())} is no name for an agent; use lower-case letters, digits and single dashes, at most 40 characters.`
+    return `${JSON.stringify(name.slice(0, 60).toWellFormed())} cannot be the name of an agent; use lower-case letters, digits and single dashes, at most 40 characters.`
   }
   const memory = agentMemoryFile(name)
   const other = agents.find(agent => agentMemoryFile(agent.name) === memory)
   return other === undefined
     ? null
-    : `the memory file of "${name}" would be that of "${other.name}" (${memory}); give it another name.`
+    : `"${name}" would have the memory file of "${other.name}" (${memory}); give it another name.`
 }
 
 /** An agent of which there is a prompt alone: its first heading is its title, and the first line of text below says what it is for. */
@@ -156,7 +156,7 @@ function readAgents(path: string): AgentsFile {
 }
 
 function problemOf(issue: v.InferIssue<typeof agentsSchema>): string {
-  if (issue.type === 'strict_object' && issue.expected === 'never') return 'is no field of an agent; take it out'
+  if (issue.type === 'strict_object' && issue.expected === 'never') return 'is not a field of an agent; remove it'
   if (issue.received === 'undefined') return 'is missing; add it'
   return `is ${issue.received.slice(0, 80)}; ${issue.message}`
 }

@@ -92,7 +92,7 @@ export function parseRequest(text: string): { request: AgentRequest } | { proble
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(undefined, 'is no JSON'), requestSchema), text)
   if (!read.success) {
     const [issue] = read.issues
-    return { problem: `This is no request for an agent: ${v.getDotPath(issue) ?? 'the file'} ${issue.message}.` }
+    return { problem: `This is not a request for an agent: ${v.getDotPath(issue) ?? 'the file'} ${issue.message}.` }
   }
   const { agent, task, paths, thread, stream } = read.output
   const problem = problemOfTask(task)

@@ -38,7 +38,7 @@ export async function readOwnPrompt(directory: string, name: string): Promise<Pr
   if (obstacle?.kind === 'missing') return null
   if (obstacle !== null) {
     const what = `${obstacle.path} ${whatIsThere(obstacle)}`
-    return { problem: `${what}, so no prompt is read there; put a folder in its place.` }
+    return { problem: `${what}, so codemachine reads no prompts there; replace it by a folder.` }
   }
   const file = join(promptPaths.agentsFolder, `${name}.md`)
   return await readPrompt(join(root, file), file)
@@ -55,7 +55,7 @@ export async function readUsualPrompt(agent: Agent): Promise<AgentPrompt> {
   if (source?.prompt !== undefined)
     return { text: source.prompt.text, from: source.of === 'person' ? 'person' : 'project' }
   if (source?.of === 'folder')
-    return { problem: `The prompt of ${agent.name} is gone: there is no file ${source.place}.` }
+    return { problem: `The prompt of ${agent.name} was deleted: there is no file ${source.place}.` }
   const path = packageFile(agent.promptPath)
   const read = await readPrompt(path, path)
   if (read === null) return { problem: `The prompt of ${agent.name} is missing: there is no file ${path}.` }
@@ -204,7 +204,7 @@ async function findOtherFiles(root: string, team: readonly Agent[]): Promise<Oth
 function problemOfFile(name: string, team: readonly Agent[]): string | null {
   const agent = team.find(each => each.name === name)
   if (agent !== undefined && hasPersonsPrompt(agent)) {
-    return `"${name}" is an agent of the person's (${agent.source?.place}), whose prompt counts; use another name.`
+    return `"${name}" is an agent of the person (${agent.source?.place}), and that prompt is used; use another name.`
   }
   if (agent === undefined && !LEADING_AGENT_NAMES.includes(name)) {
     const near = team.find(each => agentMemoryFile(each.name) === agentMemoryFile(name))
@@ -324,7 +324,7 @@ function isSame(one: PromptText | null, other: PromptText | null): boolean {
 
 function describeChange(name: string): string {
   const file = `${promptPaths.agentsFolder}/${name}.md`
-  return `${file} was changed during the build; ${name} goes on by what it was told before, until the next build or codemachine resume.`
+  return `${file} was changed during the build; ${name} keeps its earlier prompt until the next build or codemachine resume.`
 }
 
 /**

@@ -49,7 +49,7 @@ async function withTable(
   if (reserved.includes(name)) {
     throw new UserError(
       'CM0205',
-      `${place}: "${name}" is an agent of codemachine's own that is given no tasks, and stays as it ships; give yours another name.`,
+      `${place}: "${name}" is an agent of codemachine that you cannot replace; give yours another name.`,
     )
   }
   const before = agents.find(agent => agent.name === name)
@@ -107,7 +107,7 @@ export async function promptOf({ name, prompt, places, folder }: AgentTable): Pr
 async function readBelow(root: string, prompt: string, path: string): ReturnType<typeof readPrompt> {
   const obstacle = await findObstacle(root, dirname(prompt))
   if (obstacle === null || obstacle.kind === 'missing') return await readPrompt(path, path)
-  return { problem: `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; put a folder in its place.` }
+  return { problem: `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; replace it by a folder.` }
 }
 
 function fieldsOf({ model, effort, engine, enabled, description }: AgentTable): Partial<Agent> {

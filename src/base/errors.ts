@@ -87,7 +87,7 @@ const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 
 
 /** What a person is told of output that could not be written, though somebody waits for it. Exit code 4. */
 export function outputLost(error: unknown): UserError {
-  return new UserError('CM0108', `The output cannot be written, and is not whole: ${messageOf(error)}.`, {
+  return new UserError('CM0108', `The output is incomplete, because it cannot be written: ${messageOf(error)}.`, {
     hint: isNoRoom(error) ? 'Free some space, or write it to another place.' : 'Write it to another place.',
     exitCode: 4,
     cause: error,
@@ -110,8 +110,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /** What a person can do about a full disk, as a sentence. */
-export const FREE_SPACE =
-  'Free some space; nothing that was journaled before is lost, and codemachine resume continues.'
+export const FREE_SPACE = 'Free some space, then type codemachine resume; nothing recorded before is lost.'
 
 /** What a person is told where `what` (a path, or a few words) could not be written for want of room. Exit code 4. */
 export function diskFull(what: string, cause: unknown): UserError {
@@ -147,11 +146,11 @@ export function describeError(error: unknown, program = 'codemachine'): { text: 
     return { text: `${program}: ${withCode(shown)}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
   }
   if (shown instanceof TemplateError) {
-    return { text: `${program}: ${shown.message}. What happened until then is journaled.\n`, exitCode: 1 }
+    return { text: `${program}: ${shown.message}. Everything before that is recorded.\n`, exitCode: 1 }
   }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return {
-    text: `${program}: this is a bug in codemachine. Please report it with what follows.\n${stack}\n`,
+    text: `${program}: this is a bug in codemachine. Please report it with the lines below.\n${stack}\n`,
     exitCode: 1,
   }
 }

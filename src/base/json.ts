@@ -71,7 +71,7 @@ export function repeatedKeyProblem(json: string, value: unknown): string | null 
   const { repeated } = walk(json)
   if (repeated === null) return null
   const { at, key } = repeated
-  return `${placeAt(json, at)}: ${truncate(JSON.stringify(key), 60)} is there twice in the same object; write every key once.`
+  return `${placeAt(json, at)}: ${truncate(JSON.stringify(key), 60)} occurs twice in the same object; write every key once.`
 }
 
 /** How many keys stand in valid JSON: each is followed by a colon, and no other colon stands outside of a string. */

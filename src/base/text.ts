@@ -157,7 +157,7 @@ const MOST_BYTES = 1_048_576
 
 /** Why a text cannot be a goal, a prompt or a remark for codex, as a sentence; null if it can. */
 export function problemOfPrompt(prompt: string): string | null {
-  return prompt.trim() === '' ? 'The prompt is empty; say what is to be done.' : problemOfPromptSize(prompt)
+  return prompt.trim() === '' ? 'The prompt is empty; say what to do.' : problemOfPromptSize(prompt)
 }
 
 /** Why a text is too long to be one, as a sentence; null if it is not. */

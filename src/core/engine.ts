@@ -231,7 +231,7 @@ export class Engines {
   #nearest(name: string): string {
     const near = nearestName(name, this.names)
     if (near !== null) return `did you mean "${near}"?`
-    return `there are ${this.names.join(', ')}, and what tables [engines.NAME] of your own config.toml name.`
+    return `there are ${this.names.join(', ')}, and the tables [engines.NAME] of your own config.toml.`
   }
 
   /** The login whose usage windows a thread uses; null: that of a provider, of which nothing is known. */

@@ -107,7 +107,7 @@ async function checkDatabase({ clock }: World, { sql, place }: Database): Promis
 function awayAsFinding(error: unknown): Finding[] {
   if (!(error instanceof DatabaseAway)) throw error
   const mend =
-    'See whether PostgreSQL runs there, listens on that address, and lets this machine in (pg_hba.conf, firewall).'
+    'Check that PostgreSQL runs there, listens on that address, and lets this machine in (pg_hba.conf, firewall).'
   return [problem('database', error.message, mend)]
 }
 
@@ -291,13 +291,13 @@ async function withoutWorker({ sql }: Database, workers: readonly FleetWorker[])
         return warning(
           'queue',
           `No worker${wants} that is there and takes ${oneLine(repo, 200)} runs the template ${named}, ${waits}`,
-          `Add it to fleet.templates in the settings of a worker's machine, or update codemachine there, and begin that worker again.`,
+          `Add it to fleet.templates in the settings of a worker's machine, or update codemachine there, and restart that worker.`,
         )
       const begin = tags.length === 0 ? '' : ` --tags ${tags.join(',')}`
       return warning(
         'queue',
         `No worker${wants} that is there takes ${oneLine(repo, 200)}, ${waits}`,
-        `Begin one that does: codemachine worker${begin}${isLocal(repo) ? ` --repos '${repo}'` : ''}`,
+        `Start one that does: codemachine worker${begin}${isLocal(repo) ? ` --repos '${repo}'` : ''}`,
       )
     })
 }
@@ -356,7 +356,7 @@ async function checkRemotes(run: CheckRun, { sql }: Database): Promise<Finding[]
 async function checkRemote({ env, world }: CheckRun, program: string, repo: string): Promise<Finding> {
   const shown = oneLine(repo, 200)
   const isHere = !isLocal(repo) || (await stat(repo.replace(/^file:\/\//, '')).catch(() => null)) !== null
-  if (!isHere) return ok('remote', `${shown} lies on a disk of the workers, and not here`)
+  if (!isHere) return ok('remote', `${shown} is on a disk of the workers, not here`)
   const { exitCode, stderr, failure } = await runProcess(program, ['ls-remote', '--quiet', '--', repo, 'HEAD'], {
     // Not in a repository whose configuration would count.
     directory: parse(world.cwd).root,

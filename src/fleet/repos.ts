@@ -34,7 +34,7 @@ export function isLocal(repo: string): boolean {
 /** What is wrong with the name of a branch, tag or commit, a clause; null: git may be given it. */
 export function problemOfRef(ref: string): string | null {
   const isName = /^[\w@+][\w./@+-]{0,199}$/.test(ref) && !/\.\.|\/\/|@\{|\.lock$|[./]$/.test(ref)
-  return isName ? null : 'is no name of a branch, tag or commit'
+  return isName ? null : 'is not the name of a branch, tag or commit'
 }
 
 /**

@@ -124,7 +124,7 @@ class Reader {
     const header = node.path.endsWith(']') ? `[[${path}]]` : `[${path}${parts.value === undefined ? '' : '.NAME'}]`
     if (parts.item !== undefined) return this.#list(schema, parts, node, `[[${path}]]`)
     if (node.content instanceof Map) return this.#table(schema, parts, node, node.content)
-    return this.#add(node, `is no table; begin it with a line ${header}`, node.path)
+    return this.#add(node, `is not a table; begin it with a line ${header}`, node.path)
   }
 
   #add({ line, column }: TomlSpot, problem: string, place: string): undefined {
@@ -137,7 +137,7 @@ class Reader {
     const { missing }: TomlAbout = v.getMetadata(schema)
     if (!Array.isArray(node.content)) {
       const use = `use a list${most < Number.POSITIVE_INFINITY ? ` of at most ${most}` : ''}, each ${of}`
-      const begin = `is no list; begin each of its tables with a line ${header}`
+      const begin = `is not a list; begin each of its tables with a line ${header}`
       return this.#add(node, of === undefined ? begin : `is ${node.written}; ${use}`, node.path)
     }
     const beyond = node.content[most]

@@ -341,7 +341,7 @@ export async function reachOf(
 /** What that means for the records, as a sentence; null if they are out of reach. */
 export function recordsInReach(root: string, reach: Reach): string | null {
   if (reach === null) return null
-  return `The records of codemachine (${root}) lie inside ${reach}, where the agent can write: what it says of its work is then no proof.`
+  return `The records of codemachine (${root}) are inside ${reach}, where the agent can write, so they prove nothing.`
 }
 
 /** What that means for the folder of codemachine itself, as a sentence; null if it is out of reach. */
@@ -355,7 +355,7 @@ export async function endWhatWasLeft(world: World, records: Records): Promise<st
   const { ended, left } = await endLeftovers(records.key, endOptions(world))
   return [
     ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
-    ...left.map(each => `An earlier run left this running, and it cannot be ended: ${named(each)}.`),
+    ...left.map(each => `An earlier run left this running, and codemachine cannot end it: ${named(each)}.`),
   ]
 }
 
@@ -382,7 +382,7 @@ export function describeRestored(found: RestoreReport | null): string[] {
   if (found === null) return []
   const { restored, setAside, problems } = found
   if (restored.length === 0) return [...problems]
-  const kept = setAside === null ? '' : ` The files found there are kept in ${setAside}, should it be yours.`
+  const kept = setAside === null ? '' : ` The files found there are saved in ${setAside}.`
   const what = restored.join(', ')
   return [
     `An earlier run was cut off in a round. codemachine restored what it had changed: ${what}.${kept}`,
@@ -426,7 +426,8 @@ export async function remarksOnReach(
   return warnings
 }
 
-const SANDBOX_IS_OFF = 'The sandbox is off: what a round starts with an environment of its own (`env -i setsid …`) is'
+const SANDBOX_IS_OFF =
+  'The sandbox is off: a process that a round starts without its environment (`env -i setsid …`) is'
 
 /** What the sandbox that was chosen cannot do, and what without one cannot be done. */
 export function remarksOnSandbox(
@@ -435,8 +436,8 @@ export function remarksOnSandbox(
 ): string[] {
   if (sandbox === 'danger-full-access') {
     const mend = platform === 'linux' ? ' Start codemachine with systemd-run --user --scope to find it.' : ''
-    const isFound = 'found by the control group of codemachine, and ended when no round works any more.'
-    const isNotFound = `not found when the round ends, and may go on writing, after done too.${mend}`
+    const isFound = 'found by the control group of codemachine, and ended once no round works.'
+    const isNotFound = `not found when the round ends, and may keep writing, even after done.${mend}`
     return [`${SANDBOX_IS_OFF} ${controlGroup ? isFound : isNotFound}`]
   }
   return sandbox === 'read-only' && network ? ['--network has no effect in the sandbox read-only.'] : []
@@ -471,7 +472,7 @@ export async function remarksOnProof(
   )
   const { effort } = reviewer
   if (effort === null || EFFORTS.includes(effort)) return remarks
-  return [...remarks, `reviewer.effort is "${effort}", which no model of codex's own has; a review may fail for it.`]
+  return [...remarks, `reviewer.effort is "${effort}", but no model of codex has this effort; reviews may fail.`]
 }
 
 /** Whether codex warns of what its sandbox lacks on this machine, and makes do with. */

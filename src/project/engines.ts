@@ -72,7 +72,7 @@ async function lookAtEngine(
     if ('agent' in said) {
       const box =
         setup.sandbox.mode === 'danger-full-access'
-          ? 'no sandbox holds it'
+          ? 'it runs without a sandbox'
           : `it may also write ${external.home.join(', ')}; it reaches ${engine.reaches.map(host => (host === '*' ? 'every host' : host)).join(', ')}`
       return ok('engine', `${named.name} works: ${said.agent}; ${box}`)
     }

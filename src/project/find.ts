@@ -84,7 +84,7 @@ async function latestOrRefuse(
   if (latest !== null) return latest
   throw new UserError(
     last === undefined ? 'CM0603' : 'CM0607',
-    last ?? `There is no session in ${records.directory} but calls of agents; name one that codemachine list shows.`,
+    last ?? `${records.directory} has only calls of agents; name a session that codemachine list shows.`,
   )
 }
 
@@ -185,8 +185,7 @@ export async function writtenAt(path: string): Promise<number | null> {
 /** The project that a directory belongs to; a `UserError` if there is none, or not even the directory. */
 export async function projectAround(places: RecordsPlaces): Promise<string> {
   const [here] = await recordsAround(places)
-  if (here === undefined)
-    throw new UserError('CM0106', `${places.directory} is not a directory; name one that is there.`)
+  if (here === undefined) throw new UserError('CM0106', `${places.directory} is not a directory; name an existing one.`)
   const found = await findProject(here.directory, here.root)
   if (found !== null) return found
   throw new UserError(

@@ -186,16 +186,12 @@ function refusal(directory: string, { directory: other, holder, marker }: OtherR
   const where =
     other === directory
       ? 'here already, with other records'
-      : `in ${other} already, which ${isWithin(directory, other) ? 'lies in this directory' : 'this directory lies in'}`
+      : `in ${other} already, which ${isWithin(directory, other) ? 'is in this directory' : 'contains this directory'}`
   const stop = `Wait for its end, or end it: codemachine stop -C ${shellWord(other)}`
   const forged = marker === null ? '' : `\n  If none runs there: rm ${shellWord(marker)}`
-  const apart = other === directory ? '' : '\n  A git repository of its own that the outer one ignores is not refused.'
-  return new UserError(
-    'CM0601',
-    `codemachine (pid ${holder.pid}) runs ${where}; two runs must not have the same files.`,
-    {
-      hint: `${stop}${apart}${forged}`,
-      exitCode: 6,
-    },
-  )
+  const apart = other === directory ? '' : '\n  A separate git repository that the outer one ignores is allowed.'
+  return new UserError('CM0601', `codemachine (pid ${holder.pid}) runs ${where}; two runs cannot use the same files.`, {
+    hint: `${stop}${apart}${forged}`,
+    exitCode: 6,
+  })
 }

@@ -120,7 +120,7 @@ async function makePrivate(folder: string, { world }: LoginPlace): Promise<void>
     await mkdir(folder, { recursive: true, mode: 0o700 })
     if (world.platform !== 'win32') await chmod(folder, 0o700)
   } catch (error) {
-    throw new UserError('CM0306', `No login can be kept in ${folder}: ${messageOf(error)}.`, {
+    throw new UserError('CM0306', `No login can be stored in ${folder}: ${messageOf(error)}.`, {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
       cause: error,
     })
@@ -340,7 +340,7 @@ function loginOf(answer: unknown): LoginState {
   if (typeof account === 'object' && account !== null) return { kind: 'in', by: accountName(account) }
   if (requiresOpenaiAuth === false) return { kind: 'not-needed' }
   if (requiresOpenaiAuth === true) return { kind: 'out' }
-  return { kind: 'unknown', why: 'codex gave no known answer' }
+  return { kind: 'unknown', why: 'codex gave an unknown answer' }
 }
 
 /** How a person calls an account of codex's answer to `account/read`. */

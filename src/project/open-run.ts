@@ -487,10 +487,10 @@ export function refuseSecretGates(
     if (name === null) continue
     const place = gatePlaces.get(gate.name) ?? '--verify'
     const isInCommand = kept.run !== gate.run
-    const mend = isInCommand && env[name] !== undefined ? `write "$${name}" in its place` : 'take it out'
+    const mend = isInCommand && env[name] !== undefined ? `write "$${name}" instead` : 'remove it'
     throw new UserError(
       'CM0904',
-      `${place}: ${isInCommand ? 'this command' : 'this gate'} holds a secret (${name}), which is never kept; ${mend}.`,
+      `${place}: ${isInCommand ? 'this command' : 'this gate'} contains a secret (${name}), which codemachine never stores; ${mend}.`,
     )
   }
 }
@@ -502,7 +502,7 @@ export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
     if (name === null) continue
     throw new UserError(
       'CM0904',
-      `${id} has a gate with a secret in it (${truncate(gate.name, 60)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
+      `${id} has a gate with a secret (${truncate(gate.name, 60)}), which codemachine does not store; write "$${name}" instead in the file of the gate, and add --reread-gates.`,
     )
   }
 }

@@ -148,7 +148,7 @@ export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, option
   const [, secret = 'one'] = kept.match(/\[secret ([\w .:-]+)\]/) ?? []
   throw new UserError(
     'CM0904',
-    `The options of the template ${name} hold a secret (${secret}), which is never kept; take it out.`,
+    `The options of the template ${name} contain a secret (${secret}), which codemachine never stores; remove it.`,
   )
 }
 
@@ -227,7 +227,7 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
   if (cost.unpriced === 0) return { cost: most }
   throw new UserError(
     'CM0402',
-    `${id} has used ${formatTokens(cost.unpriced)} without a known price, so --max-cost cannot hold. Use --max-tokens.`,
+    `${id} has used ${formatTokens(cost.unpriced)} without a known price, so --max-cost cannot be enforced. Use --max-tokens.`,
   )
 }
 
@@ -274,7 +274,7 @@ export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
   if (prices.length > 0) return
   throw new UserError(
     'CM0402',
-    'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
+    'There are no prices, so --max-cost cannot be enforced; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
   )
 }
 

@@ -145,7 +145,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
   }
   throw new UserError('CM0605', `No session in ${records.directory} can be resumed.`, {
     hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
-      ? 'To see and continue what teams made in projects/: codemachine team list'
+      ? 'To see and continue the projects of teams: codemachine team list'
       : await whereElse(records),
   })
 }
@@ -168,7 +168,7 @@ async function readSession(
 ): Promise<{ state: SessionState; rubbish: number; hasSnapshot: boolean }> {
   const { state, ...read } = await foldAndCount(records, id, check)
   if (state === null)
-    throw new UserError('CM0607', `${records.journal(id)} does not say what ${id} is about, so it cannot be resumed.`)
+    throw new UserError('CM0607', `${records.journal(id)} does not name the goal of ${id}, so it cannot be resumed.`)
   return { state: sessionHere(records, state), ...read }
 }
 
@@ -219,14 +219,15 @@ function refuseReplay({ id, replays, ended }: SessionState): void {
 function refuseHiddenOverrides({ id, overrides }: SessionState): void {
   const hidden = overrides.find(pair => pair.includes('[secret '))
   if (hidden === undefined) return
-  throw new UserError('CM0904', `${id} began with -c ${hidden}, and its secrets are not kept; give each -c again.`)
+  throw new UserError(
+    'CM0904',
+    `${id} began with -c ${hidden}, and codemachine does not store its secrets; give each -c again.`,
+  )
 }
 
 function remarksOnJournal(path: string, rubbish: number): string[] {
   if (rubbish === 0) return []
-  return [
-    `${formatCount(rubbish, 'line')} of ${path} cannot be read, and what stood there is lost; all else of it counts.`,
-  ]
+  return [`${formatCount(rubbish, 'line')} of ${path} cannot be read and were skipped; all others count.`]
 }
 
 /** What is others now of what the session began with and has kept. */

@@ -159,7 +159,7 @@ export async function carryOutRewind(
   at: number,
 ): Promise<string> {
   const { id } = await savepoints.keepBeforeRewind(now, at)
-  const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
+  const undo = `Perhaps not every file is as at ${target.name} now; codemachine rewind ${id} restores the earlier files.`
   try {
     // Done again from its beginning where git would wait at a file of a folder into which it writes.
     await whileNoted(rewinding, { to: target.name, undo: id }, () =>

@@ -568,8 +568,8 @@ function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): 
 
 /** What a person is told who has deleted the directory in which a session works. Exit code 4. */
 function directoryGone(directory: string, cause: unknown): UserError {
-  return new UserError('CM0610', `${directory} is gone, and the session has ended with it.`, {
-    hint: 'Its records are kept: once the directory is back, codemachine resume goes on.',
+  return new UserError('CM0610', `${directory} was deleted, so the session ended.`, {
+    hint: 'Its records are saved: once the directory is back, codemachine resume continues.',
     exitCode: 4,
     cause,
   })

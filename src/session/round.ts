@@ -151,7 +151,7 @@ export class Rounds {
   #tellEnded(round: number): void {
     const ended = this.#options.takeEnded?.() ?? []
     if (ended.length === 0) return
-    const message = `Round ${round} had left this running, which was ended with it: ${ended.join('; ')}`
+    const message = `Round ${round} left this running, and codemachine ended it: ${ended.join('; ')}`
     this.#options.log.emit({ type: 'warning', round, message, ended: [...ended] })
   }
 
@@ -331,7 +331,7 @@ export class Rounds {
   #afterLeak(ended: EndedTurn): EndedTurn {
     const [first] = this.#leaked
     if (first === undefined || ended.outcome.class !== 'interrupted' || this.#options.asked.ending.aborted) return ended
-    const message = `A command has left a secret in ${first}, which its agent could still have read.`
+    const message = `A command wrote a secret into ${first}, and its agent may have read it.`
     return { ...ended, outcome: { ...ended.outcome, message } }
   }
 

@@ -338,8 +338,8 @@ export class Session {
     if (!mayHideUsage || last?.outcome.class !== 'worked' || last.tokens !== null) return null
     const limit = limits.tokens !== null ? '--max-tokens' : limits.cost === undefined ? null : '--max-cost'
     if (limit === null) return null
-    const reason = `The engine ${name} does not say how many tokens it uses, so ${limit} cannot hold.`
-    const text = `Use --rounds or --max-time in the place of ${limit}, or another engine.`
+    const reason = `The engine ${name} does not report the tokens that it uses, so ${limit} cannot be enforced.`
+    const text = `Use --rounds or --max-time instead of ${limit}, or another engine.`
     return { kind: 'needs-person', reason, hint: { do: 'say', text } }
   }
 
@@ -693,7 +693,7 @@ export class Session {
     if (paths.length === 0) return []
     const [first, ...others] = new Set(paths)
     const files = others.length === 0 ? first : `${first}, and ${others.length} more`
-    return [`Nothing keeps the agents of this session from reading what they are not to see (${files}): ${IT_TAKES}`]
+    return [`Agents of this session can read files that should be hidden from them (${files}): ${IT_TAKES}`]
   }
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {
@@ -838,14 +838,14 @@ async function waitUntil(until: number, { clock, signal, onSlice, isOver }: Wait
 }
 
 function wordsForEndedLook(directory: string): string {
-  return `git did not come to the end of its look at ${directory} in the time of the session: give it more with --max-time, have git ignore what is large there, or see whether a disk hangs.`
+  return `git could not read all files in ${directory} in the time of the session: raise --max-time, let git ignore large files, or check the disk.`
 }
 
 function wordsForFullDisk(directory: string): string {
-  return `No room is left on the disk of ${directory}, and the last rounds left everything as it was: free some before the session goes on.`
+  return `The disk of ${directory} is full, and the last rounds changed nothing: free some space before the session continues.`
 }
 
-const IT_TAKES = 'that takes the sandbox workspace-write.'
+const IT_TAKES = 'only the sandbox workspace-write hides them.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
 const STILL_PAUSED = 'It was paused, and nobody resumed it.'
 

@@ -323,7 +323,12 @@ function provedEnd(verified: boolean, { contract, id }: SessionState): SessionOu
   const { proved = 0, checkable = 0 } = countContract(contract) ?? {}
   const what = contract.left ?? `${proved} of ${checkable} sentences are proved.`
   const hint = { do: 'say', text: mendProof(id) } as const
-  return { kind: 'needs-person', reason: `It is done, and not all of it is proved: ${what}`, hint, goalOnly: true }
+  return {
+    kind: 'needs-person',
+    reason: `The work is done, but not all of it is proved: ${what}`,
+    hint,
+    goalOnly: true,
+  }
 }
 
 function mendProof(id: string): string {

@@ -149,12 +149,12 @@ describe('what an agent did is remembered', () => {
     await writeFile(outside, 'mine')
     await symlink(outside, place.file)
     expect(await rememberResult(place.directory, 'frontend-dev', entry(1))).toBe(
-      '.codemachine/memory/.frontend-memory.md is a link or no file, so what frontend-dev did is not kept there; remove it.',
+      '.codemachine/memory/.frontend-memory.md is a link or no file, so codemachine cannot note the work of frontend-dev there; remove it.',
     )
     await rm(dirname(place.file), { recursive: true })
     await symlink(elsewhere.directory, dirname(place.file))
     expect(await rememberResult(place.directory, 'frontend-dev', entry(1))).toBe(
-      '.codemachine/memory is a link, so frontend-dev has no memory; put a folder in its place.',
+      '.codemachine/memory is a link, so frontend-dev has no memory; replace it by a folder.',
     )
     expect(await readdir(elsewhere.directory)).toEqual(['notes.md'])
     expect(await readFile(outside, 'utf8')).toBe('mine')
@@ -165,12 +165,12 @@ describe('what an agent did is remembered', () => {
     await mkdir(dirname(dirname(place.file)), { recursive: true })
     await writeFile(dirname(place.file), '')
     expect(await rememberResult(place.directory, 'frontend-dev', entry(1))).toBe(
-      '.codemachine/memory is not a folder, so frontend-dev has no memory; put a folder in its place.',
+      '.codemachine/memory is not a folder, so frontend-dev has no memory; replace it by a folder.',
     )
     expect(await rememberResult(place.directory, 'x'.repeat(300), entry(1))).toMatch(/is not a folder/)
     await rm(dirname(place.file))
     expect(await rememberResult(place.directory, 'x'.repeat(300), entry(1))).toMatch(
-      /cannot be written \(ENAMETOOLONG\), so what x+ did is not kept there\.$/,
+      /cannot be written \(ENAMETOOLONG\), so codemachine cannot note the work of x+ there\.$/,
     )
   })
 

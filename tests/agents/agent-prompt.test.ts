@@ -85,11 +85,11 @@ test('no prompt is read through a link', async () => {
   await rm(other.folder, { recursive: true })
   await symlink(place.folder, other.folder)
   expect(await readAgentPrompt(frontend, other.directory)).toEqual({
-    problem: '.codemachine/agents is a link, so no prompt is read there; put a folder in its place.',
+    problem: '.codemachine/agents is a link, so codemachine reads no prompts there; replace it by a folder.',
   })
   expect(await lookAt(other.directory)).toEqual({
     agents: [],
-    problems: ['.codemachine/agents is a link, so no prompt is read there; put a folder in its place.'],
+    problems: ['.codemachine/agents is a link, so codemachine reads no prompts there; replace it by a folder.'],
   })
 })
 

@@ -78,7 +78,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
     [
       'a field that there is not',
       { sub: [agent({ modle: 'x' })] },
-      /: agents\[0\]\.modle is no field of an agent; take it out\.$/,
+      /: agents\[0\]\.modle is not a field of an agent; remove it\.$/,
     ],
     ['a model that is a number', { sub: [agent({ model: 5 })] }, /: agents\[0\]\.model is 5; use a text or null\.$/],
     [

@@ -35,7 +35,7 @@ test("a person's notes among the prompts, and the prompt of an agent that was di
   }
   expect(place.remarks).toEqual([
     expect.stringMatching(
-      /^\.codemachine\/agents\/NOTES\.md: "NOTES" is no name for an agent; .+\. It is left as it is\.$/,
+      /^\.codemachine\/agents\/NOTES\.md: "NOTES" cannot be the name of an agent; .+\. It is left as it is\.$/,
     ),
     expect.stringMatching(/technical-writer\.md: The agent "technical-writer" is disabled; .+ It is left as it is\.$/),
   ])
@@ -76,7 +76,7 @@ test('prompts count as they were when the plan was taken, whatever is written, m
   expect(place.remarks).toEqual(
     ['qa-engineer', 'frontend-dev', 'backend-dev'].map(
       name =>
-        `.codemachine/agents/${name}.md was changed during the build; ${name} goes on by what it was told before, until the next build or codemachine resume.`,
+        `.codemachine/agents/${name}.md was changed during the build; ${name} keeps its earlier prompt until the next build or codemachine resume.`,
     ),
   )
 })

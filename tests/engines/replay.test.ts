@@ -239,7 +239,8 @@ test('what holds no turn to its end says so', async () => {
   const none = await replayed(place, ['not', 'a', 'recording'])
   expect(none.outcome).toEqual({
     class: 'config',
-    message: 'The recording ../recording.ndjson holds no turn of codex; name one that does, such as rounds/001.ndjson.',
+    message:
+      'The recording ../recording.ndjson contains no turn of codex; name one that does, such as rounds/001.ndjson.',
   })
 })
 
@@ -256,10 +257,10 @@ test('what is no file, is empty or is far too large is refused in one sentence',
   const refusals: Record<string, string> = {
     link: 'is a link; name the file itself.',
     folder: 'is a folder; name a file in it, such as rounds/001.ndjson.',
-    pipe: 'is no file; name one that holds lines of codex.',
-    empty: 'is empty; name one that holds lines of codex.',
+    pipe: 'is not a file; name one with lines of codex.',
+    empty: 'is empty; name one with lines of codex.',
     huge: 'has 1024 MiB, and may have 512; name a shorter one.',
-    nowhere: 'is not there; name a file that is.',
+    nowhere: 'does not exist; name an existing file.',
   }
   for (const [path, why] of Object.entries(refusals)) {
     const { outcome, events } = await replayIn(place, { path, pace: 'at-once' })

@@ -57,7 +57,7 @@ test('the doctor says of a database that is not named, or away, what to do', asy
         status: 'problem',
         message: 'The database at 127.0.0.1:1/x cannot be reached: connect ECONNREFUSED 127.0.0.1:1.',
         code: 'CM1103',
-        mend: expect.stringMatching(/^See whether PostgreSQL runs there/),
+        mend: expect.stringMatching(/^Check that PostgreSQL runs there/),
       },
     ],
   ])
@@ -78,7 +78,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     expect({ exitCode: first.exitCode, stderr: first.stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(first.stdout).toContain('The schema codemachine is made, version ')
     expect(first.stdout).toContain(
-      'A worker that says nothing for 30 s loses what it has; of one repository at most 2 sessions run at once.',
+      'A worker that is silent for 30 s loses its sessions; at most 2 sessions of one repository run at once.',
     )
     expect(first.stdout).toMatch(/^ {2}grant codemachine_work to <login>; +-- runs a worker$/m)
     expect(first.stdout).toMatch(

@@ -108,7 +108,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     }
   })
 
-  test('everything of one session is shown, by its counter, too; one that is not there is said', async () => {
+  test('all data of one session is shown, by its counter, too; one that is not there is said', async () => {
     const scene = await opened()
     const [id = ''] = await scene.submit({ tags: ['gpu'], priority: 7, notBefore: new Date(Date.now() - 1000) })
     const taken = await scene.take('w1', ['gpu'])
@@ -142,7 +142,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     const before = await scene.type('status')
     expect(before.stdout).toContain('nothing runs or waits')
     await scene.submit({}, {}, { tags: ['gpu'] })
-    expect((await scene.type('status')).stdout).toContain('so how long one takes is not known')
+    expect((await scene.type('status')).stdout).toContain('so their duration is not known')
     const reset = new Date(Date.now() + 3_600_000).toISOString()
     await scene.worker('w1', {
       login: { windows: [{ name: '5 h', usedPercent: 83, resetsAt: reset }], pausedUntil: null },

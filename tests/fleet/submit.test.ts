@@ -28,7 +28,7 @@ const submit = (args: readonly string[], options: Parameters<typeof codemachineH
 
 describe('what is wrong is said in a sentence before any database is asked', () => {
   test.each<[string[], string]>([
-    [['--repo', REPO], 'There is no goal; say what is to be done: codemachine submit "…"'],
+    [['--repo', REPO], 'There is no goal; say what to do: codemachine submit "…"'],
     [['x'], 'This checkout has no origin; name the repository with --repo, such as git@host:team/app.git.'],
     [
       ['--repo', 'team/app', 'x'],
@@ -47,7 +47,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
       ['--repo', 'https://ghp_abcdefghij0123456789@host/x', 'x'],
       '--repo holds a token: each worker has its own credentials.',
     ],
-    [['--repo', REPO, '--ref', '-x', 'x'], '--ref is no name of a branch, tag or commit.'],
+    [['--repo', REPO, '--ref', '-x', 'x'], '--ref is not the name of a branch, tag or commit.'],
     [
       ['--repo', REPO, '--template', 'gaol', 'x'],
       '--template cannot be used: There is no template "gaol"; use build or goal or change.',
@@ -63,7 +63,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
       ['--repo', REPO, '--file', 'night.toml'],
       '--repo and --file cannot stand together; write it into the file, below [defaults].',
     ],
-    [['--file', 'night.toml', 'x'], 'A goal and --file cannot stand together; leave one of them out.'],
+    [['--file', 'night.toml', 'x'], 'A goal and --file cannot be combined; leave one of them out.'],
     [['--file', 'gone.toml'], 'There is no file gone.toml.'],
     [['--repo', REPO, 'x'], 'No fleet database is configured.'],
     [

@@ -191,7 +191,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     })
   })
 
-  test('with --remote pushes to that one alone, and another worker goes on from there', async () => {
+  test('with --remote pushes to that one alone, and another worker continues from there', async () => {
     await using scene = await open()
     const store = scene.repository('store', 'empty')
     const remote = ['--remote', scene.url(store)]

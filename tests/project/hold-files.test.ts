@@ -53,7 +53,7 @@ test('a run in a folder of the directory of another, or around it, is refused, w
   ] as const) {
     await using _ = await hold(place, first)
     expect(await refused(hold(place, second))).toContain(`runs in ${join(place.directory, first)}`)
-    expect(await refused(hold(place, second, other))).toContain('two runs must not have the same files')
+    expect(await refused(hold(place, second, other))).toContain('two runs cannot use the same files')
     // An agent can delete its marker, and not its lock.
     await rm(join(place.directory, first, '.codemachine/running.json'))
     expect(await refused(hold(place, second))).toContain(`runs in ${join(place.directory, first)}`)

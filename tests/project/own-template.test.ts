@@ -172,7 +172,8 @@ test.each([
   const kind = { ...relayTemplate(), options: v.record(v.string(), v.unknown()) }
   await using project = await openIn({ place: { ...place, env } }, { templates: [kind] })
   const terms = { template: 'relay', options }
-  const sentence = 'The options of the template relay hold a secret (DB_PASSWORD), which is never kept; take it out.'
+  const sentence =
+    'The options of the template relay contain a secret (DB_PASSWORD), which codemachine never stores; remove it.'
   await expect(project.queue.add('Carry it.', terms)).rejects.toThrow(sentence)
   await expect(project.run('Carry it.', terms)).rejects.toThrow(sentence)
   const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])

@@ -102,7 +102,7 @@ test('a recording that is not there needs a person, who is told what to name', a
   const { outcome } = await runOn(scene, replayOf('nowhere.ndjson'))
   expect(outcome).toEqual({
     kind: 'needs-person',
-    reason: expect.stringContaining('The recording nowhere.ndjson is not there; name a file that is.'),
+    reason: expect.stringContaining('The recording nowhere.ndjson does not exist; name an existing file.'),
     hint: null,
   })
 })

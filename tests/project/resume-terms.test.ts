@@ -132,7 +132,7 @@ describe('a limit of cost', () => {
         ended(1, worked),
       ])
     expect(() => limitsAtResume(priced('large'), { maxCost: 5 }, settings)).toThrow(
-      'has used 2k tokens without a known price, so --max-cost cannot hold. Use --max-tokens.',
+      'has used 2k tokens without a known price, so --max-cost cannot be enforced. Use --max-tokens.',
     )
     expect(limitsAtResume(priced('large'), {}, settings).cost).toBeUndefined()
     expect(limitsAtResume(priced('small'), { maxCost: 5 }, settings)).toMatchObject({ cost: 5 })

@@ -67,7 +67,7 @@ test('what waits is worked on until a person has to mend what the next one needs
   expect([left, (await queue.list()).prompts.map(({ prompt }) => prompt)]).toEqual([[0, 1], ['The rest']])
 })
 
-test('what a session goes on from is kept once, and where it has gone by the time it is resumed, that is said', async () => {
+test('what a session continues from is kept once, and where it has gone by the time it is resumed, that is said', async () => {
   await using opened = await openProject()
   const { project } = opened
   const { records } = project

@@ -109,7 +109,7 @@ promise('D27')
 test.each([
   ['its files are there', 'scope-entered'],
   ['its claim was accepted', 'done-accepted'],
-])('a session that is cut off in a scope once %s goes on from there, to the same end', async (_, type) => {
+])('a session that is cut off in a scope once %s continues from there, to the same end', async (_, type) => {
   await using scene = await openScene([...ROUNDS, ...Array.from({ length: 4 }, () => round(flag(fix)))])
   const before: Recorded[] = []
   const id = await runToEnd(scene, before)

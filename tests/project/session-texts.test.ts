@@ -106,7 +106,7 @@ test('a session begins with texts and outputs that its first event names, and re
   const error = await project.resume(id).catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({
     name: 'UserError',
-    message: expect.stringContaining(`${inRecords('kept', 'plan.txt')} is not the text any more`),
+    message: expect.stringContaining(`${inRecords('kept', 'plan.txt')} was changed since the session began`),
   })
 })
 

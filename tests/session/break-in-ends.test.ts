@@ -99,7 +99,7 @@ test('what is said of a wait with a change of plan behind it is what comes to pa
     's continues after its plan is changed.',
     's holds once its wait is over and its plan is changed; codemachine unpause continues.',
     'The wait is over; the agent that changes the plan of s is asked now.',
-    's goes on.',
+    's continues.',
   ])
   expect(events.map(({ type }) => type).indexOf('replanned')).toBeLessThan(
     events.map(({ type }) => type).indexOf('held'),

@@ -186,8 +186,8 @@ test('a limit of tokens ends a session whose engine does not say what it used, i
     })
   expect((await hides({ rounds: 20, tokens: 5_000 })).outcome).toEqual({
     kind: 'needs-person',
-    reason: 'The engine played does not say how many tokens it uses, so --max-tokens cannot hold.',
-    hint: { do: 'say', text: 'Use --rounds or --max-time in the place of --max-tokens, or another engine.' },
+    reason: 'The engine played does not report the tokens that it uses, so --max-tokens cannot be enforced.',
+    hint: { do: 'say', text: 'Use --rounds or --max-time instead of --max-tokens, or another engine.' },
   })
   expect((await hides({ rounds: 20 })).outcome.kind).toBe('done')
 })

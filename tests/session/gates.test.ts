@@ -744,6 +744,6 @@ test.each([true, false])(
     expect(tries).toBe(2)
     expect(events.filter(({ type }) => type === 'savepoint')).toHaveLength(isMended ? 2 : 1)
     const said = events.flatMap(event => (event.type === 'warning' ? [event.message] : []))
-    expect(said.some(text => text.startsWith('What the last rounds left is in no savepoint'))).toBe(!isMended)
+    expect(said.some(text => text.startsWith('The changes of the last rounds are not saved'))).toBe(!isMended)
   },
 )

@@ -181,7 +181,7 @@ test.each([
     })
     const warnings = events.flatMap(event => (event.type === 'warning' ? event.message : []))
     expect(warnings).toHaveLength(said)
-    const named = 'what they are not to see (/work/.env, and 1 more): that takes the sandbox workspace-write'
+    const named = 'that should be hidden from them (/work/.env, and 1 more): only the sandbox workspace-write'
     for (const warning of warnings) expect(warning).toContain(named)
     expect(events.findIndex(({ type }) => type === 'warning')).toBeLessThan(
       events.findIndex(({ type }) => type === 'round-started'),

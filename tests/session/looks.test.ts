@@ -71,7 +71,7 @@ describe('before the first round has begun', () => {
     expect([outcome, tookMs]).toEqual([{ kind: 'limit', limit: 'time' }, 60_000])
     expect(prepared).toBeLessThan(2)
     expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^git did not come to the end of its look at .* --max-time/),
+      expect.stringMatching(/^git could not read all files in .* --max-time/),
     ])
   })
 })

@@ -325,7 +325,7 @@ test('where the rounds are used up and the last ones left everything as it was b
   }
   expect(await warningsOf(true)).toEqual([
     expect.stringMatching(
-      /^No room is left on the disk of \S+, and the last rounds left everything as it was: free some before the session goes on\.$/,
+      /^The disk of \S+ is full, and the last rounds changed nothing: free some space before the session continues\.$/,
     ),
   ])
   expect(await warningsOf(false)).toEqual([])

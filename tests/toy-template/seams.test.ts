@@ -173,7 +173,7 @@ describe('gates that a template adds', () => {
     const redactor = redactorOf([{ name: 'KEY', value: 'hunter2hunter2' }])
     const played = play({ addsGates: true, steps: [adds([gate('curl -u hunter2hunter2 x')])] }, { redactor })
     await expect(played).rejects.toThrow(
-      'A command that has to pass holds a secret, which is never kept: curl -u [secret',
+      'A command that must pass contains a secret, which codemachine never stores: curl -u [secret',
     )
   })
 })

@@ -252,11 +252,11 @@ describe('a template that', () => {
       const { error, events } = await failing(toy)
       expect(error).toBeInstanceOf(TemplateError)
       expect(shown(error)).toEqual({
-        text: `codemachine: the template "toy" failed in \`${where}\`: the toy is broken. What happened until then is journaled.\n`,
+        text: `codemachine: the template "toy" failed in \`${where}\`: the toy is broken. Everything before that is recorded.\n`,
         exitCode: 1,
       })
       expect(events.at(-1)?.type).not.toBe('session-ended')
-      // Another version of it goes on from there.
+      // Another version of it continues from there.
       const mended = { steps: toy.steps, looks }
       const { outcome } = await play(mended, { journal: events })
       expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'Nothing was claimed.' })

@@ -357,7 +357,10 @@ export function parseCertificate(json: string, path: string): Certificate {
   const { format, v: version } = Object(value)
   if (format !== 'codemachine-done') throw new UserError('CM0703', `${path} is not a certificate of codemachine.`)
   if (version !== 1 && version !== 2) {
-    throw new UserError('CM0704', `${path} is a certificate of another version of codemachine; use that to verify it.`)
+    throw new UserError(
+      'CM0704',
+      `${path} is a certificate of another version of codemachine; use that version to verify it.`,
+    )
   }
   const result = v.safeParse(certificateSchema, value, { abortEarly: true })
   if (result.success) return result.output

@@ -59,10 +59,9 @@ export function costAfter(cost: Cost, usage: ThreadUsage, prices: readonly Model
 
 /** Why a thread of this model must not work where the cost is limited, a sentence; null if it has a price. */
 export function problemOfModel(prices: readonly ModelPrice[], model: string | null): string | null {
-  if (model === null)
-    return 'Codex does not say which model it works with, so --max-cost cannot be kept; name one with --model.'
+  if (model === null) return 'Codex does not report its model, so --max-cost cannot be enforced; name one with --model.'
   if (priceOf(prices, model) !== null) return null
-  return `The model ${model} has no price, so --max-cost cannot be kept; write [prices."${model}"] with in, cached and out per million tokens into your config.toml.`
+  return `The model ${model} has no price, so --max-cost cannot be enforced; write [prices."${model}"] with in, cached and out per million tokens into your config.toml.`
 }
 
 /**

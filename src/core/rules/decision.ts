@@ -126,7 +126,7 @@ interface Deciding {
 export function refusalOf(answer: DecisionAnswer, state: Deciding): Reply | null {
   const { id, ended } = state
   if (answer.session !== undefined && answer.session !== id) {
-    return { code: 'other-session', message: `It is ${id} that runs, and not ${answer.session}.` }
+    return { code: 'other-session', message: `${id} runs now, not ${answer.session}.` }
   }
   const open = ended === null ? state.decision : null
   if (open === null || (answer.decision !== undefined && answer.decision !== open.id)) return notAsked(answer, state)
@@ -149,7 +149,7 @@ export function refusalOf(answer: DecisionAnswer, state: Deciding): Reply | null
 }
 
 function notAsked({ decision: meant }: DecisionAnswer, { id, decision, decided, ended }: Deciding): Reply {
-  if (ended !== null) return { code: 'not-asked', message: `${id} has ended, so nothing of it is decided any more.` }
+  if (ended !== null) return { code: 'not-asked', message: `${id} has ended, so it takes no more decisions.` }
   if (decided !== null && (meant === undefined ? decision === null : meant === decided.id)) {
     const by = decided.by === 'default' ? ', by default' : ''
     return { code: 'not-asked', message: `"${decided.id}" of ${id} has been decided already: ${decided.choice}${by}.` }
@@ -157,6 +157,6 @@ function notAsked({ decision: meant }: DecisionAnswer, { id, decision, decided, 
   const open = decision === null ? 'nothing' : `about "${decision.id}"`
   return {
     code: 'not-asked',
-    message: `${id} asks ${open} just now${meant === undefined ? '' : `, not about "${meant.slice(0, 80)}"`}.`,
+    message: `${id} asks ${open} now${meant === undefined ? '' : `, not about "${meant.slice(0, 80)}"`}.`,
   }
 }

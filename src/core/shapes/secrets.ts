@@ -62,7 +62,7 @@ export function problemOfKey(key: string): string | null {
     return `"${shown}" cannot be the name of a secret; use capital letters, digits and _, with a letter first, as in SERVICE_API_KEY.`
   }
   if (!isTaken(key)) return null
-  return `${key} cannot be the name of a secret, for it changes what programs do; use another one, as in MY_${key}.`
+  return `${key} cannot be the name of a secret, because it changes how programs work; use another one, such as MY_${key}.`
 }
 
 /** Variables that the system, a shell or a usual tool reads by itself, and whose value changes what it does. */
@@ -96,7 +96,7 @@ export function problemOfValue(value: Uint8Array | string): string | null {
   const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : value
   if (bytes.length === 0) return 'The value is empty; a secret has at least one byte.'
   if (bytes.length > MOST_VALUE_BYTES) return `The value has more than ${MOST_VALUE_BYTES / 1024} KiB.`
-  if (bytes.includes(0)) return 'The value has a zero byte in it, which no variable can hold.'
+  if (bytes.includes(0)) return 'The value contains a zero byte, and a variable cannot.'
   if (typeof value === 'string' ? !value.isWellFormed() : !isUtf8(value)) return 'The value is not UTF-8 text.'
   return null
 }

@@ -26,7 +26,7 @@ const MOST_TASK_BYTES = 256 * 1024
 
 /** Why nobody can be asked for this, a sentence; null if somebody can. */
 export function problemOfTask(task: string): string | null {
-  if (task.trim() === '') return 'The task is empty; say what is to be done.'
+  if (task.trim() === '') return 'The task is empty; say what to do.'
   if (Buffer.byteLength(task) <= MOST_TASK_BYTES) return null
   return `The task is larger than ${MOST_TASK_BYTES / 1024} KiB; put what is long into a file, and name the file.`
 }

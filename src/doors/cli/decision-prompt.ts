@@ -204,7 +204,7 @@ export function problemOfSecretAnswer(
   const known = choices.map(({ id }) => id)
   if (!known.includes(choice)) return `There is no such choice; use one of ${known.join(', ')}.`
   return text !== undefined && choice === GIVE_SECRET
-    ? `"${GIVE_SECRET}" takes nothing behind it: the value is typed where it is not shown, and never an argument.`
+    ? `"${GIVE_SECRET}" takes no text: type the value at the hidden prompt.`
     : null
 }
 

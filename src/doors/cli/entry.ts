@@ -208,7 +208,7 @@ function hasTerminal({ stdin, stdout, stderr }: NodeJS.Process): boolean {
 }
 
 function refuseNowhere({ stderr, env }: NodeJS.Process, program: CliContext['program']): void {
-  const gone = 'The directory that this was typed in is not there any more; go to another one, and type it again.'
+  const gone = 'The current directory no longer exists; go to another one, and type it again.'
   process.exitCode = showError(new UserError('CM0106', gone), { stderr, env, program })
 }
 

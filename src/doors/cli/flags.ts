@@ -124,14 +124,14 @@ export function withRunFlags(command: Command, rounds = roundsUnless(10), direct
       '--engine <name>',
       'what runs the rounds: codex, claude, gemini, opencode, or one of your config.toml (codex)',
     )
-    .option('--fallback <names>', 'engines that go on while the usage window is full, such as claude,gemini')
+    .option('--fallback <names>', 'engines that continue while the usage window is full, such as claude,gemini')
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
     .addOption(verifyOption())
     .option('--publish <state>', 'at the end push the result, and open a request: draft, ready (once done) or no')
     .option('--review', 'done only if a reviewer agrees')
     .option('--no-review', 'no review, whatever the settings say')
-    .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
+    .option('--prove', 'prove each sentence of the goal, by checks written before the work')
     .option('--no-prove', 'no --prove, whatever the settings say')
     .option('--require-proof', 'done only if each sentence is proved; else it needs you')
     .option('--no-require-proof', 'done also without every sentence proved, whatever the settings say')

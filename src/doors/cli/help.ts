@@ -517,13 +517,13 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   ],
   submit: [
     ['submit --repo git@host:team/app.git "add a dark mode, with tests"', ''],
-    ['submit --max-time 4h --not-before 22:00 "…"', 'in the repository that this checkout is of'],
+    ['submit --max-time 4h --not-before 22:00 "…"', 'for the repository of this checkout'],
     ['submit --file night.toml --dry-run', 'what would be submitted; no database is needed'],
     ['submit --file night.toml', 'many sessions, all or none'],
   ],
   fleet: [
     ['fleet setup', 'once, by the owner of the database'],
-    ['fleet doctor', 'is all there that a fleet needs?'],
+    ['fleet doctor', 'check everything that a fleet needs'],
     ['fleet status', 'in the evening: what will be done by 07:00?'],
     ['fleet list --state ended', 'in the morning'],
   ],

@@ -104,14 +104,14 @@ export async function openInBrowser(
   const { env, platform, stderr } = context
   const { hasDesktop, openPage } = await import('../../platform/browser.ts')
   if (!hasDesktop(env, platform)) {
-    stderr.write('There is no desktop here to open it on; it is the file above.\n')
+    stderr.write('No desktop can open it here; see the file above.\n')
     return
   }
   const { agentFolders } = await import('../../project/environment/agent-folders.ts')
   const { writableIn } = await import('../../workspace/git/find-git.ts')
   const where = await writableIn(directory, env, await agentFolders(context))
   const problem = await openPage(path, { env, platform, where })
-  if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); it is the file above.\n`)
+  if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); see the file above.\n`)
 }
 
 /** Whether a person is there who can be asked. */

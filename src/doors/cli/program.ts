@@ -82,7 +82,7 @@ export function buildProgram(
       )
     }
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
-    if (alone !== undefined) throw new UserError('CM0102', `${alone} means something only with --agent <name>.`)
+    if (alone !== undefined) throw new UserError('CM0102', `${alone} works only with --agent <name>.`)
     refuseMistypedCommand(words, program)
     if (startsRunner(context, flags)) {
       const { detach } = await import('./commands/runner/detach.ts')
@@ -346,7 +346,7 @@ function refuseFlagsBefore(program: Command, command: Command): void {
   const flag = before.short ?? before.long ?? ''
   const name = nameOf(command)
   if (!command.options.some(({ long }) => long === before.long)) {
-    throw new UserError('CM0102', `${before.long} means nothing to ${name}; leave it out.`)
+    throw new UserError('CM0102', `${before.long} does not apply to ${name}; leave it out.`)
   }
   const typed = wordsOf(flag, program.getOptionValue(before.attributeName()))
   throw new UserError('CM0102', `Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)

@@ -53,7 +53,7 @@ export async function inTurn(context: CliContext, turn: Turn, action: () => Prom
     const leftMs = until - clock.monotonic()
     if (leftMs <= 0) throw timeOver(refused, turn.mostMs)
     if (!isSaid) {
-      turn.say(`${refused.message} Waiting for its end, ${formatSpan(turn.mostMs)} at the most; Ctrl+C ends the wait.`)
+      turn.say(`${refused.message} Waiting for its end, at most ${formatSpan(turn.mostMs)}; Ctrl+C ends the wait.`)
     }
     isSaid = true
     await clock.wait(Math.min(ms, leftMs), signal)
@@ -86,8 +86,8 @@ async function whoRuns(context: CliContext, { directory }: Turn): Promise<UserEr
 }
 
 function timeOver({ code, message, hint }: UserError, mostMs: number): UserError {
-  return new UserError(code, `${message} The wait for its end, of ${formatSpan(mostMs)}, is over.`, {
-    hint: hint ?? 'codemachine status shows what it does; --max-wait 48h waits for longer.',
+  return new UserError(code, `${message} codemachine waited ${formatSpan(mostMs)} for its end.`, {
+    hint: hint ?? 'codemachine status shows its work; --max-wait 48h waits longer.',
     exitCode: 6,
   })
 }

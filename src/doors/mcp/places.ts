@@ -55,7 +55,7 @@ export class NamedPlaces {
     for (const dir of dirs) {
       const real = await realpath(resolve(world.cwd, dir)).catch(() => null)
       if (real === null)
-        throw new UserError('CM0106', `There is no directory ${oneLine(dir, MOST_SHOWN)}; name one that is there.`)
+        throw new UserError('CM0106', `There is no directory ${oneLine(dir, MOST_SHOWN)}; name an existing one.`)
       if (!named.includes(real)) named.push(real)
     }
     return new NamedPlaces(world, { named, fleet })

@@ -134,7 +134,7 @@ function refusalOf({ provider, noShell, args = [] }: Partial<ThreadSpec>, name: 
   if (provider !== undefined && provider !== CODEX_PROVIDER)
     return `The engine ${name} has models of its own; use the engine codex with the provider ${provider}.`
   if (noShell)
-    return `The engine ${name} cannot be kept from running commands itself, as this step needs; use the engine codex.`
+    return `The engine ${name} always runs commands itself, and this step forbids that; use the engine codex.`
   if (args.length > 0) return `The engine ${name} takes no arguments for codex exec (${args[0]}); leave them out.`
   return null
 }
@@ -242,7 +242,7 @@ class AcpRound implements PreparedRound {
     this.#feed.open(run)
     const { images = [] } = run
     if (images.length > 0)
-      this.#warn(`The engine ${this.#options.external.name} is sent no pictures; their paths are in the prompt.`)
+      this.#warn(`The engine ${this.#options.external.name} gets no pictures; their paths are in the prompt.`)
     const outcome = this.#withHosts(await this.#begin(run))
     if (!this.#isKept(outcome)) await this.#leave()
     return outcome
@@ -444,7 +444,7 @@ class AcpRound implements PreparedRound {
     const modeId = modes.find(each => ids.includes(each))
     if (modeId === undefined) return
     await ask('session/set_mode', { sessionId, modeId }).catch((error: unknown) => {
-      this.#options.log(`${name} does not take its mode ${modeId}: ${messageOf(error)}`)
+      this.#options.log(`${name} does not accept its mode ${modeId}: ${messageOf(error)}`)
     })
   }
 
@@ -465,7 +465,7 @@ class AcpRound implements PreparedRound {
       const configId = stringMember(option, 'id')
       const what = category === 'model' ? 'model' : 'effort'
       try {
-        if (configId === null) throw new Error(`it lets nobody choose its ${what}`)
+        if (configId === null) throw new Error(`it does not let codemachine choose its ${what}`)
         await ask('session/set_config_option', { sessionId, configId, value })
       } catch (error) {
         this.#warn(`The engine ${name} works with its own ${what}, and not with ${value}: ${messageOf(error)}.`)

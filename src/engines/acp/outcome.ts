@@ -18,13 +18,13 @@ export function outcomeOfStop(stopReason: unknown): RoundOutcome {
     case 'cancelled':
       return INTERRUPTED
     case 'max_tokens':
-      return { class: 'context-full', message: 'The agent stopped: its answer reached the most tokens it may have.' }
+      return { class: 'context-full', message: 'The agent stopped: its answer reached the token limit.' }
     case 'refusal':
       return { class: 'refused', message: 'The agent refused to go on.' }
     default:
       return {
         class: 'refused',
-        message: `The agent stopped for a reason that the protocol does not have: ${stopReason}.`,
+        message: `The agent stopped for an unknown reason: ${stopReason}.`,
       }
   }
 }

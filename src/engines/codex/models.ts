@@ -82,7 +82,7 @@ export function withOfferedModels<T extends { model: string | null }>(
       agents: fitted,
       remark: `${withoutPeriod(names.unknown)}; the agents use ${instead} instead of ${models}.`,
     }
-  return { agents: fitted, remark: `Codex does not offer ${models}, so the agents that want it use ${instead}.` }
+  return { agents: fitted, remark: `Codex does not offer ${models}, so the agents that need it use ${instead}.` }
 }
 
 /** The most that a name may have. */

@@ -58,7 +58,7 @@ export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedPr
     const problem = await changeProfile(agent, wanted, filesByHand).catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error
       unreadable.set(agent.name, error)
-      return `The profile of ${agent.name} is left as it is: ${error.message}`
+      return `codemachine does not change the profile of ${agent.name}: ${error.message}`
     })
     problems.push(problem)
     if (problem === null) usable.add(agent.name)
@@ -164,13 +164,13 @@ async function changeFile(path: string, before: string | null, text: string | nu
   try {
     const isLink = before !== null && (await lstat(path)).isSymbolicLink()
     // It may be the person's own configuration for all of codex.
-    if (isLink) return `${path} is a link, so the agents' profiles are not brought up to date there.`
+    if (isLink) return `${path} is a link, so codemachine does not update the agents' profiles there.`
     if (text === null) await rm(path)
     else await writeWholeFile(path, before !== null && (await beginsWithBom(path)) ? `${BOM}${text}` : text)
     return null
   } catch (error) {
     if (systemErrorCode(error) === null) throw error
-    return `${path} could not be written, so a profile in it is not up to date: ${messageOf(error)}.`
+    return `${path} could not be written, so a profile in it is outdated: ${messageOf(error)}.`
   }
 }
 

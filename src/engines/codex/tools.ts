@@ -99,7 +99,7 @@ export class RoundTools {
   /** Keeps what codex asks in its own way; nobody waits for an answer. */
   keep(questions: readonly ToolCall[]): void {
     const { feed, onToolCall, over, log } = this.#options
-    const failed = (error: unknown) => log(`A question of codex is not kept: ${messageOf(error)}`)
+    const failed = (error: unknown) => log(`A question of codex is not saved: ${messageOf(error)}`)
     for (const question of questions) feed.whenOpen(() => void onToolCall()?.(question, over).catch(failed))
   }
 }

@@ -124,7 +124,9 @@ class ReplayedRound implements PreparedRound {
       const message = passedOverWords(path, passedOver)
       if (message !== null) run.onEvent({ type: 'warning', round: run.round, message })
       if (!round.hasTurn)
-        return refused(`The recording ${path} holds no turn of codex; name one that does, such as rounds/001.ndjson.`)
+        return refused(
+          `The recording ${path} contains no turn of codex; name one that does, such as rounds/001.ndjson.`,
+        )
       return round.outcome ?? { class: 'crashed', message: `The recording ${path} ends before its turn does.` }
     } catch (error) {
       if (systemErrorCode(error) === null) throw error
@@ -239,15 +241,15 @@ async function openRecording(path: string): Promise<{ file: FileHandle } | { pro
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: 'is not there; name a file that is' }
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: 'does not exist; name an existing file' }
     return { problem: `cannot be opened (${code}); name a file that can be read` }
   }
 }
 
 function problemOf(found: Stats): string | null {
   if (found.isDirectory()) return 'is a folder; name a file in it, such as rounds/001.ndjson'
-  if (!found.isFile()) return 'is no file; name one that holds lines of codex'
-  if (found.size === 0) return 'is empty; name one that holds lines of codex'
+  if (!found.isFile()) return 'is not a file; name one with lines of codex'
+  if (found.size === 0) return 'is empty; name one with lines of codex'
   if (found.size <= MOST_BYTES) return null
   const mib = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
   return `has ${mib(found.size)} MiB, and may have ${mib(MOST_BYTES)}; name a shorter one`

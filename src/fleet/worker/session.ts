@@ -333,7 +333,7 @@ class SessionHere implements RunningHere {
       const { exitCode, said } = await this.#runOnce(typed, given.env)
       const hasFailed = exitCode === null || exitCode === 1 || exitCode === 2
       if (exitCode !== null && exitCode !== 0 && !(await pathExists(records.journal(id))))
-        throw new PlaceProblem(said || 'it could not be begun')
+        throw new PlaceProblem(said || 'it could not be started')
       // What ended by itself says so in its journal. 1: a bug of ours; null: it was killed.
       if (this.#leaving !== null || !hasFailed) return
       falls += 1
@@ -399,7 +399,7 @@ class SessionHere implements RunningHere {
       const reason = hindrance ?? REASONS[this.#leaving ?? 'stopped']
       const again = { reason: `${name}: ${reason}`, isFault: hindrance !== null }
       await this.#persist(() => giveBack(database, queue, taken, again))
-      say(`${id} is given back: ${reason}.`)
+      say(`${id} returns to the queue: ${reason}.`)
       const isOwn = job !== null && asksForIt(job, outcome)
       return hindrance === null || isOwn ? NOTHING : { problem: hindrance, isOf: 'worker' }
     }

@@ -40,7 +40,12 @@ function choicesOf({ planning }: ChangeWork): Choice[] {
     },
     ...(hasRoom
       ? [
-          { id: CHOICES.change, label: 'Change it', hint: 'say how; then you see the new plan', text: 'must' as const },
+          {
+            id: CHOICES.change,
+            label: 'Change it',
+            hint: 'say what to change; then you see the new plan',
+            text: 'must' as const,
+          },
           { id: CHOICES.edit, label: 'Edit it yourself', hint: 'in your editor', opensFile: true as const },
         ]
       : []),
@@ -64,7 +69,7 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
     ...(versions.length < MOST_VERSIONS ? [] : [`The plan has ${MOST_VERSIONS} versions, the most it may have.`]),
     ...(diff === '' || before === undefined
       ? []
-      : [`## What is different from version ${before.version}\n\n${codeBlock(clipEnd(diff, MOST.diff), 'diff')}`]),
+      : [`## Differences from version ${before.version}\n\n${codeBlock(clipEnd(diff, MOST.diff), 'diff')}`]),
   ].join('\n\n')
 }
 

@@ -31,8 +31,7 @@ export function mistakesOf(plan: Plan): Mistake[] {
       ? [{ place: list, wrong: `has ${count} entries; ${MOST[list]} are the most. ${SHORTER}` }]
       : []
   })
-  const empty =
-    description === '' ? [{ place: 'description', wrong: 'is empty; say what is to be done, and how.' }] : []
+  const empty = description === '' ? [{ place: 'description', wrong: 'is empty; say what to do, and how.' }] : []
   return [
     ...whole,
     ...lists,

@@ -176,7 +176,7 @@ function entriesIn(lines: readonly string[], start: number, end: number): Parsed
     else if (last !== undefined && /^(?: {2}|\t|[ \t]*$)/.test(line)) last.texts.push(line.replace(/^(?: {2}|\t)/, ''))
     else if (line.trim() !== '') {
       return refused(
-        `Line ${at + 1}: ${JSON.stringify(truncate(line, 60))} is no entry of a list; begin it with "- ", or with two spaces to continue the entry above.`,
+        `Line ${at + 1}: ${JSON.stringify(truncate(line, 60))} is not a list entry; begin it with "- ", or with two spaces to continue the entry above.`,
       )
     }
   }

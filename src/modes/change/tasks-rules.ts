@@ -67,7 +67,7 @@ function ownMistakes({ id, description, inputs, outputs, files }: TaskSpec, plac
   ]
   return [
     ...(NAME.test(id) ? [] : [{ place: `${place}.id`, wrong: `is ${shown(id)}; ${NAMES}, such as "T1".` }]),
-    ...(description === '' ? [{ place: `${place}.description`, wrong: 'is empty; say what is to be done.' }] : []),
+    ...(description === '' ? [{ place: `${place}.description`, wrong: 'is empty; say what to do.' }] : []),
     ...(description.length <= MOST_DESCRIPTION
       ? []
       : [

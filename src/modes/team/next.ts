@@ -99,7 +99,7 @@ function planDecision({ plan, steps, replans }: TeamWork): Decision {
             {
               id: PLAN_CHOICES.change,
               label: 'Change it',
-              hint: 'say how; then you see the new plan',
+              hint: 'say what to change; then you see the new plan',
               text: 'must' as const,
             },
           ]

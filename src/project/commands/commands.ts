@@ -84,7 +84,7 @@ function retry({ id, runner, asked }: RunningSession): Reply {
   const { waiting, offlineSince, roundsUsed, replan } = runner.state
   if (offlineSince !== null)
     return refused('waits-for-network', 'Codex waits for the network by itself, and tries again every minute.')
-  if (!asked.retry()) return refused('not-waiting', `${id} does not wait for anything just now.`)
+  if (!asked.retry()) return refused('not-waiting', `${id} is not waiting for anything now.`)
   const goesOn = asked.isPaused ? `${id} is still paused` : `round ${roundsUsed + 1} of ${id} starts`
   const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
   const waived =
@@ -98,12 +98,13 @@ function raise({ type: _, at: __, ...wanted }: CommandOf<'limits'>, session: Run
   const { id, runner, asked } = session
   if (runner.isEnding) return NOBODY
   if (asked.endedBy !== null) return aboutToEnd(id)
-  if (session.limit === null) return refused('refused', `${id} only tries its workflow out; its limits stay.`)
+  if (session.limit === null)
+    return refused('refused', `${id} only replays its workflow; its limits cannot be changed.`)
   const words = termsInWords({ limits: wanted })
-  if (words === '') return refused('bad-text', 'Say which limit: rounds, time, tokens or cost.')
+  if (words === '') return refused('bad-text', 'Name the limit to change: rounds, time, tokens or cost.')
   const { prices, cost } = runner.state
   if (wanted.cost !== undefined && (prices.length === 0 || cost.unpriced > 0))
-    return refused('refused', `What ${id} costs is not known: your config.toml has no prices of what it uses.`)
+    return refused('refused', `What ${id} costs is not known: your config.toml has no prices for its models.`)
   session.limit(wanted)
   return done(`${id} may take ${words} in total, from the next round on.`)
 }
@@ -152,7 +153,7 @@ function unpause(session: RunningSession): Reply {
   }
   if (!runner.tell({ type: 'unpaused' })) return NOBODY
   asked.unpause()
-  return done(runner.state.replan === null ? `${id} goes on.` : `${id} continues after its plan is changed.`)
+  return done(runner.state.replan === null ? `${id} continues.` : `${id} continues after its plan is changed.`)
 }
 
 function interrupt({ id, runner, asked }: RunningSession): Reply {
@@ -303,7 +304,7 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows the result.`)
   if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume continues.`)
   if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
-  return done(isPlan ? `${id} goes on.` : `${id} continues with: ${oneLine(label, LABEL_CHARS)}`)
+  return done(isPlan ? `${id} continues.` : `${id} continues with: ${oneLine(label, LABEL_CHARS)}`)
 }
 
 /** Why an answer to another version of the plan is not taken: a person has not seen the one that waits; null if it is that one. */

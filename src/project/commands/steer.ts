@@ -132,7 +132,7 @@ export function stopAgent(named: string, session: RunningSession): Reply {
   const { instance } = agent
   if (!runner.tell({ type: 'stop-asked', now: true, agent: instance })) return NOBODY
   agent.stop()
-  return done(`${instance} is stopped now; ${callerOf(agent, session)} is told that a person did it, and goes on.`)
+  return done(`${instance} is stopped now; ${callerOf(agent, session)} is told that a person did it, and continues.`)
 }
 
 /** The agent at work that a person names, by its instance or, where it is the only one of it, by its agent; or why there is none. */
@@ -151,8 +151,7 @@ function findAgent(named: string, { id, runner }: RunningSession): AgentWorking 
   const who = atWork.length === 0 ? 'no other agent is at work now' : `at work: ${listed(atWork)}`
   const last = ended.findLast(instance => instance === named || agentOf(instance) === named)
   if (last !== undefined) return refused('agent-ended', `${last} has ended already; ${who}.`)
-  if (atWork.length === 0)
-    return refused('unknown-agent', `No agent but that of the round is at work in ${id} just now.`)
+  if (atWork.length === 0) return refused('unknown-agent', `Only the agent of the round is at work in ${id} now.`)
   const known = atWork.flatMap(each => [shortName(each, atWork), each.instance])
   const nearest = nearestName(named, known)
   const instead = nearest === null ? who : `did you mean "${nearest}"? At work: ${listed(atWork)}`
@@ -196,7 +195,7 @@ function isSummedUpOnly({ runner, asked }: RunningSession): boolean {
 }
 
 function onlySummary({ id }: RunningSession): string {
-  return `Only the summary of ${id} follows, and no round that could be told`
+  return `Only the summary of ${id} follows, so no agent would read this`
 }
 
 function onlySumsUp(state: SessionState): boolean {

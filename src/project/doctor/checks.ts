@@ -150,7 +150,8 @@ export async function checkNode({ platform, arch, node }: World): Promise<Findin
 
 /** Finds the processes that runs of codemachine which died have left, in any work directory. */
 export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
-  if (platform === 'win32') return [ok('leftovers', 'not looked for: Windows does not show whose a process is')]
+  if (platform === 'win32')
+    return [ok('leftovers', 'not searched for: on Windows, codemachine cannot recognize its processes')]
   const left: { pid: number; key: string }[] = []
   for (const { pid, value } of await findMarked(MARK_VARIABLE, value => parseMark(value) !== null, platform)) {
     const mark = parseMark(value)
@@ -182,13 +183,13 @@ export async function checkRecords(world: World, directory: string | null): Prom
   }
   const found = await nearestExisting(join(root, 'state'))
   if (!found.isDirectory) {
-    return [problem('records', `codemachine cannot keep its records in ${root}: ${found.path} is a file.`, ELSEWHERE)]
+    return [problem('records', `codemachine cannot store its records in ${root}: ${found.path} is a file.`, ELSEWHERE)]
   }
   if (!(await isWritable(found.path))) {
     return [
       problem(
         'records',
-        `codemachine cannot keep its records in ${root}: ${found.path} cannot be written to.`,
+        `codemachine cannot store its records in ${root}: ${found.path} cannot be written to.`,
         ELSEWHERE,
       ),
     ]

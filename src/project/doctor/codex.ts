@@ -189,12 +189,12 @@ function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settin
   if ('failure' in answer) return unknown(answer.failure)
   const { account, requiresOpenaiAuth } = Object(answer.result)
   if (account !== null && account !== undefined) return ok('login', `logged in with ${accountName(account)}`)
-  if (requiresOpenaiAuth === false) return ok('login', 'not needed: the provider of the model takes no login of OpenAI')
+  if (requiresOpenaiAuth === false) return ok('login', 'not needed: the model provider does not use an OpenAI login')
   if (requiresOpenaiAuth === true) {
     const made = settings.codexHome === 'own' ? login : 'codemachine login'
     return problem('login', 'codex is not logged in.', `Log in: ${made}`)
   }
-  return unknown('it gave no known answer')
+  return unknown('its answer is unknown')
 }
 
 function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, platform }: Asked): Finding[] {

@@ -46,7 +46,7 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
   try {
     const between = await commitsBetween(git, from, head)
     if ('problem' in between) return cannotTell(between.problem)
-    if (!search.isKept) return cannotTell('the files of then are not kept any more')
+    if (!search.isKept) return cannotTell('the certified files are no longer stored')
     const { commits } = between
     await using scratch = await openScratchCheckouts({
       ...search,
@@ -58,7 +58,7 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
   } catch (error) {
     // Without the objects of the repository there are no commits to look at.
     if (error instanceof GitError || error instanceof GitBlocked)
-      return cannotTell(`what git has of then cannot be read (${error.message})`)
+      return cannotTell(`the certified files cannot be read from git (${error.message})`)
     throw error
   }
 }
@@ -76,20 +76,20 @@ async function searchIn(
   const tryCommit = async (index: number) =>
     await tryOn(await scratch.layCommit(index), inOneLine(commits[index]), { ...search, failing: telling })
   const now = commits.length === 0 ? { failed: null, tree: control.tree } : await tryCommit(commits.length - 1)
-  if ('problem' in now) return cannotTell(`HEAD cannot be laid out: ${now.problem}`)
+  if ('problem' in now) return cannotTell(`HEAD cannot be checked out: ${now.problem}`)
   if (now.failed === null) return await notCommitted(now.tree, head, search)
   let [good, bad] = [-1, commits.length - 1]
   while (bad - good > 1) {
     const middle = (good + bad) >> 1
     const tried = await tryCommit(middle)
-    if ('problem' in tried) return cannotTell(`${inOneLine(commits[middle])} cannot be laid out: ${tried.problem}`)
+    if ('problem' in tried) return cannotTell(`${inOneLine(commits[middle])} cannot be checked out: ${tried.problem}`)
     if (tried.failed === null) good = middle
     else bad = middle
   }
   // A failure by chance on the way would have led here.
   const again = await tryCommit(bad)
   if ('problem' in again || again.failed === null) {
-    return cannotTell(`at ${inOneLine(commits[bad])} it fails now and then`)
+    return cannotTell(`at ${inOneLine(commits[bad])} it fails only sometimes`)
   }
   return { kind: 'broken', since: commits[bad] ?? null, gate: again.failed.gate.name }
 }
@@ -107,10 +107,10 @@ async function controlOf(
       await tryOn(await scratch.layCertified(), 'what was certified', { ...search, failing: [gate] })
     let tried = await control()
     if (!('problem' in tried) && tried.failed !== null) tried = await control()
-    if ('problem' in tried) return { problem: `what was certified cannot be laid out: ${tried.problem}` }
+    if ('problem' in tried) return { problem: `the certified files cannot be checked out: ${tried.problem}` }
     tree = tried.tree
     if (tried.failed === null) telling.push(gate)
-    else problem ||= `${nameOf(gate)} fails in a fresh checkout of what was certified, too${endOf(tried.failed)}`
+    else problem ||= `${nameOf(gate)} also fails in a fresh checkout of the certified files${endOf(tried.failed)}`
   }
   return telling.length === 0 ? { problem } : { telling, tree }
 }
@@ -155,11 +155,11 @@ function endOf({ output }: GateRun): string {
 }
 
 const NO_SANDBOX =
-  'it fails now, and since when is not looked for: the session ran with danger-full-access, so what a gate installs or writes in a fresh checkout could go through to your own files'
+  'it fails now. No commit is searched for: the session ran with danger-full-access, so a gate in a fresh checkout could change your own files'
 const SAME_FILES =
-  'no file has changed since, so it hangs on something else: the time, the network, this machine, or files that git ignores'
+  'no file has changed since, so it depends on something else: the time, the network, this machine, or files that git ignores'
 const SAME_AS_HEAD =
-  'it passes in a fresh checkout of the very same files, so it hangs on something else: files that git ignores, or this machine'
+  'it passes in a fresh checkout of the same files, so it depends on something else: files that git ignores, or this machine'
 
 /** The last line of what a gate printed that says something, fit to be shown; null if it said nothing. */
 export function lastLine(output: string): string | null {

@@ -144,13 +144,13 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   const state = folded && withoutScope(folded)
   const since = state?.savepoint?.start ?? null
   if (state === null || since === null) {
-    throw new UserError('CM0705', `${id} has no savepoint of what it began with, so nothing tells what it changed.`, {
+    throw new UserError('CM0705', `${id} has no savepoint from its start, so its changes are not known.`, {
       hint: 'To review what is not committed: codemachine review --goal "…"',
     })
   }
   const { fingerprints } = run
   if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
-    throw new UserError('CM0705', `What ${id} began with is no longer kept, so nothing tells what it changed.`)
+    throw new UserError('CM0705', `The savepoint from the start of ${id} was deleted, so its changes are not known.`)
   }
   // What counted in the session counts now, though git ignores it and a later session has let go of it.
   fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))

@@ -29,7 +29,7 @@ export function headline(verdict: Verdict): string {
       return 'still true'
     case 'broken': {
       const { since } = verdict
-      if (since === null) return 'broken: there are no commits that could say since when'
+      if (since === null) return 'broken: without commits it is not known since when'
       const date = formatDayAndTime(Date.parse(since.date))
       return `broken since ${shortHash(since.commit)} ${oneLine(since.subject, 100)} (${date})`
     }
@@ -60,11 +60,11 @@ function inWords({ status, exitCode, problem }: GateRun): string {
     case 'failed':
       return exitCode === null ? 'fails' : `fails, exit code ${exitCode}`
     case 'timed-out':
-      return 'did not come to its end in time'
+      return 'did not finish in time'
     case 'not-started':
       return `could not be run${problem === null ? '' : `: ${oneLine(problem, 300)}`}`
     case 'broken-off':
-      return 'was broken off'
+      return 'was interrupted'
     default:
       return unreachable(status)
   }
@@ -93,7 +93,7 @@ function closer(verdict: Verdict, { git }: Certificate): string[] {
     case 'broken-uncommitted':
       return [
         `  It passes in a fresh checkout of HEAD (${shortHash(verdict.head)})${
-          git?.holdsAll === false ? ', with what was not committed when it was done' : ''
+          git?.holdsAll === false ? ', with the files that were uncommitted when it was done' : ''
         }.`,
       ]
     case 'still-true':

@@ -277,7 +277,7 @@ export async function findCertificate(
   const path = certificatePath(records, id)
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
   if (read === 'missing')
-    throw new UserError('CM0702', `${path} is not there, so what was proved of session ${id} is not known.`)
+    throw new UserError('CM0702', `${path} is missing, so what was proved of session ${id} is not known.`)
   if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so what was proved is not known.`)
   const certificate = parseCertificate(read.text, path)
   if (certificate.session !== id) throw new UserError('CM0703', `${path} is the certificate of another session.`)
@@ -347,5 +347,5 @@ async function compareCopy(directory: string, id: string, text: string, say: (re
   if ((await findObstacle(directory, folder)) !== null) return
   const copy = await readTextFile(join(directory, folder, 'done.json'), CERTIFICATE_BYTES)
   if (copy.kind === 'gone' || (copy.kind === 'text' && copy.text === text)) return
-  say(`${join(folder, 'done.json')} is not what codemachine wrote there; it is not believed, and the record is.`)
+  say(`${join(folder, 'done.json')} was changed; codemachine uses its own record instead.`)
 }

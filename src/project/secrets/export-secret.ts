@@ -38,12 +38,13 @@ export async function exportSecret(
     })
   const path = pathInside(directory, to)
   if (path === null)
-    throw new UserError('CM0906', `${to} does not lie in ${directory}; a secret is written into its project alone.`)
-  if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path)) throw new UserError('CM0906', `${path} is no place for a secret.`)
+    throw new UserError('CM0906', `${to} is not in ${directory}; a secret is exported only into its project.`)
+  if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path))
+    throw new UserError('CM0906', `A secret cannot be exported to ${path}.`)
   if ((await readRunner(records.lock, world.platform)) !== null)
     throw new UserError(
       'CM0906',
-      'A session runs here, whose agents could read what is written; export it once that has ended.',
+      'A session runs here, and its agents could read the file; export the secret after its end.',
       {
         exitCode: 6,
       },

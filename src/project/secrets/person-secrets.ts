@@ -74,10 +74,10 @@ async function tellRun(
 export function warningsOf(value: string): string[] {
   if (isShortSecret(value))
     return [
-      'It has fewer than 8 characters, so it cannot be looked for in texts: the output of commands that use it is withheld whole.',
+      'It has fewer than 8 characters, so codemachine cannot search texts for it: the output of commands that use it is withheld completely.',
     ]
   if (!readsLikeWord(value)) return []
-  return ['It reads like a word: wherever that stands in a text, the name of the secret is shown in its place.']
+  return ['It is an ordinary word: in every text, codemachine shows the name of the secret instead.']
 }
 
 /** The secrets of a project, by name. */
@@ -185,7 +185,7 @@ async function hideLeaks(
 ): Promise<string[]> {
   const { files, problem } = await secrets.search(since, [{ name: key, value }], new AbortController().signal)
   if (files.length > 0) await secrets.hide(files)
-  const leak = `Its check has left the secret in ${files.join(', ')}, which agents cannot read any more.`
+  const leak = `Its check wrote the secret into ${files.join(', ')}; agents can no longer read that.`
   return [...(files.length === 0 ? [] : [leak]), ...(problem === null ? [] : [problem])]
 }
 
@@ -195,9 +195,9 @@ function wordsForEnd(end: ShellEnd): string {
     case 'exited':
       return end.exitCode === 0 ? '' : `Its check exited with ${end.exitCode}.`
     case 'timed-out':
-      return 'Its check did not end in time.'
+      return 'Its check did not finish in time.'
     case 'broken-off':
-      return 'Its check was broken off.'
+      return 'Its check was interrupted.'
     case 'not-started':
       return `Its check could not be run: ${end.problem}`
   }

@@ -140,9 +140,7 @@ async function worktrees({ env }: World, directories: readonly string[]): Promis
     const branches = checkout === null ? null : await listLandableBranches(checkout, null).catch(orNone)
     for (const { branch, top, ahead, uncommitted } of branches ?? []) {
       const isKept = ahead > 0 || uncommitted.length > 0
-      const note = isKept
-        ? 'holds work that is not landed: codemachine land takes it over, and nothing removes it'
-        : null
+      const note = isKept ? 'holds work that is not landed: codemachine land merges it; until then it stays' : null
       const worktree = { main, branch, hasFiles: top !== null }
       found.push({
         kind: 'worktrees',

@@ -74,7 +74,7 @@ const MAX_GATES = 50
 function networkRefusal(entries: readonly GateEntry[]): string | null {
   const excess = entries.find(({ gate }) => gate.network === true)
   if (excess === undefined) return null
-  return `${excess.networkAt}: gates.network is true, but the rounds have no network. A gate never has more rights than they. Allow it for both with --network, or remove it.`
+  return `${excess.networkAt}: gates.network is true, but the rounds have no network. A gate never has more rights than the rounds. Allow it for both with --network, or remove it.`
 }
 
 /** A project's file cannot make a session wait longer for a command of its own than for one of an agent. */

@@ -354,7 +354,7 @@ function lettersOf(name: string): string {
 
 function refuseKey(text: string, subject: string, near: string | null): never {
   const mend = near === null ? 'keys are written as "ctrl+x", "alt+up", "pagedown" or "d".' : `did you mean "${near}"?`
-  throw new UserError('CM0204', `${subject} is ${quoted(text)}, which is no key; ${mend}`)
+  throw new UserError('CM0204', `${subject} is ${quoted(text)}, which is not a key; ${mend}`)
 }
 
 /** Throws where a key of this action has another one, too, or would be typed into the field. */

@@ -49,7 +49,7 @@ export function checkProvider(name: string, place: string, providers: ProvidersB
   const mend = near === null ? `there are ${known.join(', ')}` : `did you mean "${near}"`
   throw new UserError(
     'CM0307',
-    `${place}: there is no provider "${name}"; ${mend}${near === null ? `, and what tables [providers.NAME] of your own config.toml name.` : '?'}`,
+    `${place}: there is no provider "${name}"; ${mend}${near === null ? `, and the tables [providers.NAME] of your own config.toml.` : '?'}`,
   )
 }
 

@@ -498,7 +498,9 @@ const hookFields = {
 const refusingHook = table({ ...hookFields, on_error: oneOf(['warn', 'refuse']) })
 
 /** One at the end of a session. */
-const lastHook = table(hookFields, { hints: { on_error: 'nothing is left that it could refuse; leave it out' } })
+const lastHook = table(hookFields, {
+  hints: { on_error: 'at this moment a hook cannot refuse anything; leave it out' },
+})
 
 /** A provider of a file, or of the environment. */
 export const providerSchema = table(
@@ -516,7 +518,7 @@ export const providerSchema = table(
   },
   {
     hints: {
-      wire_api: 'codex speaks the Responses API alone, and no server that has only "chat"; leave it out',
+      wire_api: 'codex supports only the Responses API, not "chat"; leave it out',
     },
   },
 )

@@ -132,12 +132,12 @@ function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
   if (goal === null)
     throw new UserError(
       'CM0621',
-      `What works by the specification follows no session; say what is to be done after ${follows}.`,
+      `What works by the specification follows no session; say what to do after ${follows}.`,
     )
   if (worktree !== undefined)
     throw new UserError(
       'CM0621',
-      `What follows ${follows} works where that has worked, so it gets no worktree of its own.`,
+      `A follow-up of ${follows} works in the same directory, so it gets no worktree of its own.`,
     )
 }
 
@@ -153,7 +153,7 @@ async function planTerms(
   if (templates.get(template)?.hasPlan === true && !acceptsPlan)
     throw new UserError(
       'CM0621',
-      `The plan of a ${template} from a prompt is carried out as it comes; begin it from a specification to decide on it.`,
+      `The plan of a ${template} from a prompt is accepted automatically; to decide on it, begin from a specification.`,
     )
   return {}
 }
@@ -200,7 +200,7 @@ async function begun(
       return { session: null, directory: records.directory, pid }
     case 'failed':
       await rm(log, { force: true })
-      throw new UserError('CM0614', `A process of its own could not be started: ${start.problem}`)
+      throw new UserError('CM0614', `The background process could not be started: ${start.problem}`)
     case 'ended': {
       const said = await readFile(log, 'utf8').catch(() => '')
       await rm(log, { force: true })

@@ -133,9 +133,9 @@ function wordsForEnd(end: CommandEnd, minutes: number): string {
     case 'exited':
       return `ended with exit code ${end.exitCode} after ${formatDuration(end.durationMs)}`
     case 'timed-out':
-      return `did not end in ${minutes} minutes (worktree.setup_minutes)`
+      return `did not finish in ${minutes} minutes (worktree.setup_minutes)`
     case 'broken-off':
-      return 'was broken off'
+      return 'was interrupted'
     case 'not-started':
       return `could not be run: ${end.problem}`
     default:
@@ -163,14 +163,14 @@ function changedFiles({ name, top }: Worktree, setup: string, changed: readonly 
   const more = changed.length > shown.length ? ` and ${changed.length - shown.length} more` : ''
   return new UserError(
     'CM0509',
-    `No session has begun in ${top}: after worktree.setup (${oneLine(setup, 200)}) files are changed that git tracks: ${shown.join(', ')}${more}.`,
+    `No session has begun in ${top}: worktree.setup (${oneLine(setup, 200)}) changed files that git tracks: ${shown.join(', ')}${more}.`,
     {
-      hint: `Put them back (git -C ${shellWord(top)} restore .) and use a command that leaves them alone, such as npm ci for npm install, or commit them. Its output: ${log}\n  ${again(name)}`,
+      hint: `Restore them (git -C ${shellWord(top)} restore .) and use a command that does not change them, such as npm ci instead of npm install, or commit them. Its output: ${log}\n  ${again(name)}`,
       exitCode: 4,
     },
   )
 }
 
 function again(name: string): string {
-  return `To set it up again, and go on: codemachine --worktree ${name} "…"`
+  return `To set it up again, and continue: codemachine --worktree ${name} "…"`
 }

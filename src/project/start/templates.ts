@@ -18,7 +18,7 @@ import type { World } from '../world.ts'
 
 /** That a session is of a template that this version does not have, a sentence. */
 export function unknownTemplate(name: string): string {
-  return `This codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a later one may have it.`
+  return `This version of codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a newer one may have it.`
 }
 
 /** Why no session of this template can be begun from a prompt, a sentence; null if one can. `name` undefined: the usual one. */
@@ -39,9 +39,9 @@ function wayToBegin(
 ): string | null {
   const shown = JSON.stringify(name)
   if (isCall) return `The template ${shown} is not started, but called: ${command}`
-  if (hasOwnCommand && by !== 'command') return `No prompt begins a session of the template ${shown}; use: ${command}`
+  if (hasOwnCommand && by !== 'command') return `A prompt cannot start the template ${shown}; use: ${command}`
   if (!needsRequest || by !== 'start') return null
-  return `No specification begins a session of the template ${shown}; say what you want: ${command}`
+  return `A specification cannot start the template ${shown}; write a goal: ${command}`
 }
 
 /** The templates that a session can be started of from a specification: others have their own command. */

@@ -33,7 +33,7 @@ export async function startInWorktree(
     try {
       const said = (await copySpecification(directory, there))
         ? 'The specification and the files beside it were copied there.'
-        : 'What is built is what the specification there asks for.'
+        : 'codemachine builds from the specification there.'
       say(said)
       return await begin(there)
     } finally {
@@ -86,11 +86,11 @@ async function holdsSession(world: World, directory: string): Promise<boolean> {
 }
 
 function whereItWorks({ directory, branch, isNew, uncommitted, main }: Worktree): string {
-  const where = `This works in ${directory}, on the ${isNew ? 'new ' : ''}branch ${branch}.`
+  const where = `This session works in ${directory}, on the ${isNew ? 'new ' : ''}branch ${branch}.`
   if (uncommitted.length === 0) return where
   const settings = uncommitted.includes('codemachine.toml') ? ' (codemachine.toml is among them)' : ''
   const what = formatCount(uncommitted.length, 'change')
-  return `${where}\nWhat is not committed in ${main} is not in there: ${what}${settings}.`
+  return `${where}\nUncommitted files of ${main} are not in there: ${what}${settings}.`
 }
 
 /** How many files of a worktree are not committed; 0 where git cannot say, as `land` tells then. */

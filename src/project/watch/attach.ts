@@ -85,7 +85,7 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
       throw new UserError(
         'CM0613',
         `${id} has ended: ${state.ended === null ? '' : describeOutcome(state.ended.outcome).short}. There is nothing to attach to.`,
-        { hint: `What came of it: codemachine report ${id}` },
+        { hint: `Its result: codemachine report ${id}` },
       )
     default:
       return unreachable(standing)

@@ -175,7 +175,7 @@ export class LiveSettings {
     // What an agent has broken keeps nothing of the person's from counting.
     const full = await this.#options.load().catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error
-      this.#say(`${error.message} Until that is fixed, the last version of that file counts.`)
+      this.#say(`${error.message} Until you fix it, the earlier version applies.`)
       return null
     })
     const changes: Taken['changes'][number][] = []
@@ -292,9 +292,7 @@ export class LiveSettings {
     const wanted = full.settings[key]
     if (counts === null || loosenessOf(key, wanted) <= loosenessOf(key, counts)) return
     const stays = LIMITS[key](counts)
-    this.#say(
-      `codemachine.toml would raise ${snake(key)}, which it can only lower while a run goes on; ${stays} stays.`,
-    )
+    this.#say(`codemachine.toml would raise ${snake(key)}, which it can only lower during a run; ${stays} stays.`)
   }
 
   /** The prompts of the person's agents as they are now. */

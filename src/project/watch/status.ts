@@ -62,7 +62,7 @@ async function readPlace(
   const runner = await askWhoRuns(records.lock, world.platform, say)
   const id = await latestSession(records, say)
   const session = id === null ? null : await readSession(records, id, runner, world)
-  if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
+  if (id !== null && session === null) say(`${records.journal(id)} does not name the goal of ${id}.`)
   const { prompts } = await openQueue(records.queue).list()
   return {
     directory: records.directory,

@@ -136,7 +136,7 @@ class WatchedSession {
 
 /** Who waits is a program: a decision whose default is taken where nobody watches is not put off by it. */
 const UNSEEN = { unattended: true, onProblem: () => {} } as const
-const CUT_OFF = 'Nobody runs it any more, and it has not come to its end; it can be resumed.'
+const CUT_OFF = 'No process runs it, and it has not ended; it can be resumed.'
 const MOST_WORDS = 1_000
 /** How long a run is given to let go of the directory once its session has ended, ms: it writes the report first. */
 const LET_GO_MS = 5_000

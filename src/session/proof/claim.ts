@@ -51,7 +51,7 @@ interface ClaimMeans {
 const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'hook', 'review', 'contract'])
 
 const TAKEN_BACK = 'MAIN.md and tasks.json no longer claim it.'
-const REPLAYED = 'A round of it was replayed, and nothing that was replayed counts as done.'
+const REPLAYED = 'One of its rounds was replayed, and a replay never counts as done.'
 const REFUSED_AFTER_ROUND = 'the hook after_round does not let this round pass.'
 const CHANGED_SINCE = 'files were changed since it was claimed.'
 

@@ -13,15 +13,13 @@ import type { SessionLog } from '../session-log.ts'
 
 type ProofOptions = Pick<RunnerOptions, 'log' | 'workTree' | 'guard' | 'asked' | 'means'>
 
-const END_UNKEPT =
-  'What the session has left since its last savepoint is in none: git failed, or there was no time for it.'
-const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
+const END_UNKEPT = 'Changes since the last savepoint are not saved: git failed, or there was no time left.'
+const LAST_UNKEPT = 'The changes of the last rounds are not saved: git failed twice, see the warnings before.'
 const unkeptSentence = (round: number) =>
-  `Round ${round} has no savepoint: it was not made when the round had ended, and git cannot make it any more.`
-const NOT_RUN_AT_LIMIT =
-  'Not all gates ran once more at the limit: git did not come to the end of its look at the files in the time that was left.'
+  `Round ${round} has no savepoint: it could not be made after the round, and git cannot make it now.`
+const NOT_RUN_AT_LIMIT = 'Not all gates ran again at the limit: git could not read all files in the remaining time.'
 const UNKEPT =
-  'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
+  'The files from the start of the session could not be saved: they cannot be restored, and protected files count as changed.'
 
 /** The tree that protected files are compared with; null if it is not known. */
 export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {

@@ -39,7 +39,7 @@ export async function readAnswer(records: Records, session: string, question: st
   const name = v.getDotPath(issue)
   throw new UserError(
     'CM0611',
-    `${path}: ${name === null ? 'it holds no answer' : `${name} is wrong; ${issue.message}`}.`,
+    `${path}: ${name === null ? 'it contains no answer' : `${name} is wrong; ${issue.message}`}.`,
     {
       hint: 'Remove the file, and answer again.',
     },

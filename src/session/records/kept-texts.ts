@@ -42,12 +42,12 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
     async read(name, kept) {
       const path = join(folder, name)
       const known = kept.find(each => each.name === name)
-      if (known === undefined) throw new UserError('CM0611', `The session keeps no text of the name ${path}.`)
+      if (known === undefined) throw new UserError('CM0611', `The session has no stored text named ${path}.`)
       const read = await readBoundedText(path, MOST_BYTES)
-      if (read === 'missing') throw new UserError('CM0611', `${path} is gone, with which the session began; ${MEND}`)
+      if (read === 'missing') throw new UserError('CM0611', `${path}, which the session needs, was deleted; ${MEND}`)
       if ('problem' in read) throw new UserError('CM0611', `${path} ${read.problem}; ${MEND}`)
       if (sha256Of(bytesOf(read.text)) !== known.sha256)
-        throw new UserError('CM0611', `${path} is not the text any more with which the session began; ${MEND}`)
+        throw new UserError('CM0611', `${path} was changed since the session began; ${MEND}`)
       return read.text
     },
     of: kept => ({
@@ -59,14 +59,14 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
   return texts
 }
 
-const MEND = 'put it back, or begin a new session.'
+const MEND = 'restore it, or begin a new session.'
 
 /** Refuses texts that cannot be kept: before there is a session. A `UserError` for one that is too long, or holds a secret. */
 export function refuseTexts(texts: readonly NewText[], redact: (text: string) => string): void {
   const names = new Set<string>()
   for (const { name, text } of texts) {
     const folded = name.toLowerCase()
-    if (!NAME.test(name) || names.has(folded)) throw new Error(`No text can be kept under the name "${name}".`)
+    if (!NAME.test(name) || names.has(folded)) throw new Error(`A text cannot be stored under the name "${name}".`)
     names.add(folded)
     const bytes = bytesOf(text).length
     const mib = Math.ceil(bytes / 1024 / 1024)
@@ -80,7 +80,7 @@ export function refuseTexts(texts: readonly NewText[], redact: (text: string) =>
     const secret = /\[secret [^\]]*\]/.exec(shown)?.[0] ?? 'a secret'
     throw new UserError(
       'CM0904',
-      `${name} holds ${secret}, which is never kept; write the name of a variable in its place.`,
+      `${name} contains ${secret}, which codemachine never stores; write the name of a variable instead.`,
     )
   }
 }

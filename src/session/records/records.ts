@@ -270,7 +270,7 @@ function unwritable(folder: string, cause: unknown): UserError {
   const code = systemErrorCode(cause)
   return new UserError(
     'CM0609',
-    `codemachine cannot keep its records in ${folder}: ${UNWRITABLE[code ?? ''] ?? messageOf(cause)}.`,
+    `codemachine cannot store its records in ${folder}: ${UNWRITABLE[code ?? ''] ?? messageOf(cause)}.`,
     {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
       cause,

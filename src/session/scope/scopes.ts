@@ -106,7 +106,7 @@ export class Scopes {
     if (gate === undefined) return gates
     throw new UserError(
       'CM0904',
-      `A command that has to pass holds a secret, which is never kept: ${redactor.text(gate.run)}; write the name of a variable in its place.`,
+      `A command that must pass contains a secret, which codemachine never stores: ${redactor.text(gate.run)}; write the name of a variable instead.`,
     )
   }
 }

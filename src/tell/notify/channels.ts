@@ -69,11 +69,11 @@ async function programOf(program: string, options: CommandOptions): Promise<stri
   if (found.path !== null || found.passedOver.length > 0)
     return {
       kind: 'command-unsafe',
-      sentence: `The notification command ${shown} is not run: agents can write there. Keep it elsewhere.`,
+      sentence: `The notification command ${shown} is not run, because agents can change it. Move it elsewhere.`,
     }
   return {
     kind: 'command-missing',
-    sentence: `The notification command ${shown} is not there${path === null ? '' : ', or may not be run'}; correct notify.command in the settings.`,
+    sentence: `The notification command ${shown} does not exist${path === null ? '' : ', or may not be run'}; correct notify.command in the settings.`,
   }
 }
 
@@ -217,9 +217,9 @@ function problemOf(answer: Answer, shown: string): DeliveryProblem | null {
   if (status >= 300 && status < 400)
     return {
       kind: 'webhook-redirect',
-      sentence: `The webhook ${shown} redirects elsewhere (HTTP ${status}), which is not followed; name the other address in notify.webhook.`,
+      sentence: `The webhook ${shown} redirects elsewhere (HTTP ${status}); write the new address into notify.webhook.`,
     }
-  return { kind: 'webhook-refused', sentence: `The webhook ${shown} did not take a notification (HTTP ${status}).` }
+  return { kind: 'webhook-refused', sentence: `The webhook ${shown} did not accept a notification (HTTP ${status}).` }
 }
 
 /** True for errors of the network; false for what `fetch` refuses, for certificates and for TLS. */

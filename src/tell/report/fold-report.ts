@@ -309,7 +309,7 @@ export class ReportFold {
 
 function wordsForGoal({ round, file, how, found, restored }: RecordedOf<'goal-restored'>): string {
   const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : clipName(file)
-  const back = restored ? 'it was put back' : 'it could not be put back'
+  const back = restored ? 'it was restored' : 'it could not be restored'
   return `After round ${round} ${what} was found ${how}, and ${back}.${found === null ? '' : ` What stood there: ${found}`}`
 }
 

@@ -48,7 +48,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
       ...(data.adopted === null
         ? []
-        : [escapeMarkdown(`Goes on from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
+        : [escapeMarkdown(`Continues from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
       ...(data.issue === undefined ? [] : [escapeMarkdown(`Works on ${wordsForIssue(data.issue)}`)]),
       ...(data.published === undefined ? [] : [escapeMarkdown(capital(wordsForPublished(data.published)))]),
       escapeMarkdown(`It took ${effortInWords(data)}`),

@@ -89,7 +89,7 @@ function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLoo
   if (count === 0) return null
   const shown = paths.slice(0, MOST_NOT_LOOKED_AT)
   const more = count > shown.length ? ` and ${count - shown.length} more` : ''
-  return `Not looked at, and not kept: ${shown.join(', ')}${more}.`
+  return `Not checked and not saved: ${shown.join(', ')}${more}.`
 }
 
 const MOST_NOT_LOOKED_AT = 12

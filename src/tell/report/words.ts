@@ -37,7 +37,7 @@ interface ProofLine {
 }
 
 /** The heading above the outputs of a session. */
-export const OUTPUTS = "Kept whole, in outputs/ of the session's records"
+export const OUTPUTS = "Complete texts, in outputs/ of the session's records"
 
 /** How a gate came out the last time, after its name: `failed (exit code 1), 41.2 s; it failed before round 1, too`. */
 export function gateInWords(gate: ReportGate): string {
@@ -81,7 +81,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [
           {
-            text: `no file was changed and no task written down; why nothing is needed, in the agent's words: ${whyNothing}`,
+            text: `no file was changed and no task exists; why no work is needed, in the agent's words: ${whyNothing}`,
             tone: 'warning' as const,
           },
         ]),
@@ -90,7 +90,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [
           {
-            text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect${areAllPutBack(proof) ? ', and put back what they changed' : ''}`,
+            text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect${areAllPutBack(proof) ? ', and undid these changes' : ''}`,
             tone: areAllPutBack(proof) ? ('quiet' as const) : ('warning' as const),
           },
         ]),
@@ -107,7 +107,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [
           {
-            text: `round ${settingsChangedIn} changed ${PROJECT_FILE}; what it says now counts from the next run on`,
+            text: `round ${settingsChangedIn} changed ${PROJECT_FILE}; its new content applies from the next run`,
             tone: 'warning' as const,
           },
         ]),
@@ -178,7 +178,7 @@ export function noGateInWords(
   // Those of its parts, such as a step of a workflow that is worked on until it is done.
   const ofParts = [...new Set(gateRuns.entries.map(({ gate }) => shortName(gate)))]
   if (ofParts.length > 0) {
-    return `no gates are configured for the whole; its steps were checked by ${withRest(ofParts.slice(0, MOST_NAMED), ofParts.length).join(', ')}`
+    return `no gates check the whole result; its steps were checked by ${withRest(ofParts.slice(0, MOST_NAMED), ofParts.length).join(', ')}`
   }
   return changes.from === 'none'
     ? 'nothing is proved'
@@ -379,7 +379,7 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
     ...proof.findings.map(finding => {
       const { severity, problem, mend, repeated } = finding
       const place = placeOf(finding)
-      const again = repeated ? ' (found before, and left to you)' : ''
+      const again = repeated ? ' (found before; you decide)' : ''
       return {
         text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Fix: ${mend}${again}`,
         tone: SEVERITY_TONES[severity],

@@ -238,8 +238,8 @@ function describeCreation(event: RecordedOf<'session-created'>, state: SessionSt
   const { gates, none } = gatesInWords(event)
   const tests = wordsForTests(event, state)
   const { adopted, follows, issue } = event
-  const after = follows === undefined ? '' : `goes on from ${follows}, `
-  const from = adopted === undefined ? '' : `goes on from ${wordsForAdopted(adopted, Date.parse(event.at))}, `
+  const after = follows === undefined ? '' : `continues from ${follows}, `
+  const from = adopted === undefined ? '' : `continues from ${wordsForAdopted(adopted, Date.parse(event.at))}, `
   const on = issue === undefined ? '' : `${wordsForIssue(issue)}, `
   const facts = `${event.template}, ${after}${from}${on}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
   return describe(
@@ -253,7 +253,7 @@ function describeResumption(event: RecordedOf<'session-resumed'>, state: Session
   const wait = describeWaiting(event, state, hints)
   const { gates, none } = gatesInWords(event)
   return describe(
-    `session ${event.session} goes on  ${titleLine(state.goal, NAME_CHARS)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
+    `session ${event.session} continues  ${titleLine(state.goal, NAME_CHARS)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
     'strong',
   )
 }

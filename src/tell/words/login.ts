@@ -22,15 +22,15 @@ export function beforeLogin(setting: string): string | null {
 }
 
 /** What a person is told before codex opens a browser, in lines. */
-export const WITHOUT_BROWSER = `codemachine: Where nothing can open a browser, leave by Ctrl+C and type: codemachine login --device-auth
-codemachine: (The "codex login --device-auth" that codex speaks of logs in somewhere else.)
+export const WITHOUT_BROWSER = `codemachine: If no browser opens here, press Ctrl+C and type: codemachine login --device-auth
+codemachine: (The "codex login --device-auth" that codex suggests changes your own login instead.)
 `
 
 /** That somebody has logged in, and whether rounds use that. */
 export function afterLogin(login: LoginState, home: HomeOfRounds): string {
   const done = loggedIn(login)
   if ('problem' in home) return `${done} ${home.problem}`
-  return home.isOwn ? `${done} Rounds now use it.` : `${done} Rounds use ${home.path} all the same.`
+  return home.isOwn ? `${done} Rounds now use it.` : `${done} Rounds still use ${home.path}.`
 }
 
 function loggedIn(login: LoginState): string {
@@ -38,7 +38,7 @@ function loggedIn(login: LoginState): string {
     case 'in':
       return `Logged in: ${login.by}.`
     case 'not-needed':
-      return 'Logged in, though the provider of the model takes no login of OpenAI.'
+      return 'Logged in, but the model provider does not use an OpenAI login.'
     case 'unknown':
       return `Codex has logged in, but cannot say as whom: ${login.why}.`
     case 'out':
@@ -71,7 +71,7 @@ function who(login: LoginState): string {
     case 'in':
       return `logged in with ${login.by}.`
     case 'not-needed':
-      return 'whose provider of the model takes no login of OpenAI.'
+      return 'whose model provider does not use an OpenAI login.'
     case 'unknown':
       return `which cannot tell whether it is logged in: ${login.why}.`
     case 'out':

@@ -252,11 +252,11 @@ export function wordsForStall(why: StallReason, rounds: number): string {
 }
 
 const REMEDIES: Readonly<Record<StallRemedy, string>> = {
-  'another-way': 'asked for another way',
+  'another-way': 'asked for another approach',
   'more-effort': 'given more reasoning effort',
 }
 
-/** A remedy, as said of the next round: `asked for another way`. */
+/** A remedy, as said of the next round: `asked for another approach`. */
 export function wordsForRemedy(remedy: StallRemedy): string {
   return REMEDIES[remedy]
 }

@@ -81,7 +81,7 @@ export function wordsForCounterProof(
   }: Pick<RecordedOf<'counter-proof'>, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'>,
   most: number,
 ): string | null {
-  if (result === 'not-tried') return `gate ${gate} is not counter-proved: ${problem ?? ''}`
+  if (result === 'not-tried') return `gate ${gate} has no counter-proof: ${problem ?? ''}`
   if (result !== 'stands') return null
   const files = withRest(made.slice(0, most), madeCount).join(', ')
   return `gate ${gate} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${files}`
@@ -147,7 +147,7 @@ export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-e
 /** Which commands the template has added to the gates of the session. */
 export function describeGatesAdded({ gates, why }: RecordedOf<'gates-added'>): Description {
   const because = why === '' ? '' : ` (${line(why)})`
-  if (gates.length === 0) return describe(`no gates are added any more${because}`)
+  if (gates.length === 0) return describe(`no more gates are added${because}`)
   return describe(`new checks that must pass: ${wordsForGates(gates)}${because}`)
 }
 
@@ -305,7 +305,7 @@ export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate):
   if (changedCount === 0) return null
   const shown = changed.slice(0, MOST_CHANGED_FILES).map(path => oneLine(path, PATH_CHARS))
   const list = withRest(shown, changedCount).join(', ')
-  return `it changed ${formatCount(changedCount, 'file')} itself, which is not taken for the agent's work: ${list}`
+  return `it changed ${formatCount(changedCount, 'file')} itself, which does not count as the agent's work: ${list}`
 }
 
 type ChangedByGate = Pick<GateResult, 'changed' | 'changedCount'>
@@ -380,7 +380,7 @@ export function describeReviewEnd(event: ReviewEnded): Description {
   return describe(lines.join('\n'), tone)
 }
 
-/** `review 2: 3 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens`. */
+/** `review 2: 3 findings, 1 of them found before (you decide), 1m02s, 9.1k tokens`. */
 export function reviewEndInWords(event: ReviewEnded): string {
   const { review, tokens, durationMs, answer, outcome, repeated } = event
   const facts = [formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])]
@@ -400,14 +400,14 @@ interface ReviewFacts {
   repeated: number
 }
 
-/** In words: `review 2: 3 findings, 1 of them found before and left to you`, `review 3: agreed`. */
+/** In words: `review 2: 3 findings, 1 of them found before (you decide)`, `review 3: agreed`. */
 export function wordsForReview({ review, verdict, findings, repeated }: ReviewFacts): string {
   if (verdict === null) return `review ${review} gave no answer`
   const count = formatCount(findings, 'finding')
   if (verdict === 'agreed') return `review ${review}: agreed${findings === 0 ? '' : `, with ${count}`}`
   if (repeated === 0) return `review ${review}: ${count}`
   const which = repeated === findings ? (repeated === 1 ? '' : 'all ') : `${repeated} of them `
-  return `review ${review}: ${count}, ${which}found before and left to you`
+  return `review ${review}: ${count}, ${which}found before (you decide)`
 }
 
 /** Whether a review before this one had found it, too. */
@@ -425,7 +425,7 @@ export function findingLines(finding: Finding, isAgain: boolean): string[] {
   const { severity, problem, mend } = finding
   const place = placeOf(finding)
   return [
-    `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS)}${isAgain ? '  (found before: left to you)' : ''}`,
+    `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS)}${isAgain ? '  (found before; you decide)' : ''}`,
     ...(mend.trim() === '' ? [] : [`  fix: ${oneLine(mend, TEXT_CHARS)}`]),
   ]
 }
@@ -479,7 +479,7 @@ export function wordsForDone(proof: Proof, state?: ProvedState): string {
   const hasPassed = proof === 'gates' || (proof === 'proved' && (state?.gates.length ?? 0) > 0)
   const gates = wordsForProof(hasPassed, state).replace(/^(?:not )?verified(?:: |$)/, '')
   const isSaid = gates === '' || (proof !== 'gates' && !hasPassed && count !== null)
-  const unchecked = proof === 'gates' && count === null ? ['what you asked for was not itself checked'] : []
+  const unchecked = proof === 'gates' && count === null ? ['your request itself was not checked'] : []
   return [...sentences, ...(isSaid ? [] : [gates, ...unchecked])].join('; ')
 }
 

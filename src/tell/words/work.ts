@@ -121,7 +121,7 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
     case 'leave-scope':
       return { words: `leaving ${shown}`, short: shown }
     case 'enter':
-      return { words: `going over to ${shown}`, short: shown }
+      return { words: `changing to ${shown}`, short: shown }
     case 'keep':
       return { words: `keeping ${shown}`, short: shown }
     case 'gates':
@@ -245,13 +245,13 @@ function isLeak({ leaked = [] }: RecordedOf<'shell-ran'>): boolean {
 
 /** The secret that an agent needs, and what for. */
 export function describeSecretAsked({ key, question, reason }: RecordedOf<'secret-asked'>): Description {
-  const why = reason === null ? [] : [`the one that is there does not work: ${oneLine(reason, PROBLEM_CHARS)}`]
+  const why = reason === null ? [] : [`the stored value does not work: ${oneLine(reason, PROBLEM_CHARS)}`]
   return describe([`needs the secret ${key}: ${oneLine(question, PROBLEM_CHARS)}`, ...why].join('\n'), 'warning')
 }
 
 /** Whether a secret is there, and the right one. */
 export function describeConfirmed({ key, ok, problem }: RecordedOf<'secret-confirmed'>): Description {
-  if (ok) return describe(`the secret ${key} is there`, 'good')
+  if (ok) return describe(`the secret ${key} is stored`, 'good')
   return describe(`the secret ${key} cannot be used: ${oneLine(problem ?? '', PROBLEM_CHARS)}`, 'warning')
 }
 
@@ -293,7 +293,7 @@ export function describeKept(
 ): Description | null {
   if (problem === null && isUntold(state, { kind: 'keep', name: file })) return null
   const name = oneLine(file, PATH_CHARS)
-  if (problem !== null) return describe(`${name} was not kept: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
+  if (problem !== null) return describe(`${name} was not saved: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
   return describe(`kept ${name} (${formatBytes(bytes ?? 0)})`, 'quiet')
 }
 

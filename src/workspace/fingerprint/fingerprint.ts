@@ -292,8 +292,7 @@ export class Fingerprints {
       return this.#shown(this.#lastChange.paths)
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
     const { ok, stdout } = await this.mending(git => runGit(git.setting, args))
-    if (!ok)
-      this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
+    if (!ok) this.#warn('An earlier fingerprint of the work directory is gone: later changes cannot be listed.')
     return firstOf(ok ? splitAtNul(stdout) : [])
   }
 
@@ -522,7 +521,7 @@ function twiceFailed({ setting }: PrivateGit, cause: GitError): UserError {
 }
 
 function readOnlyFailure(cause: GitError): UserError {
-  return new UserError('CM0504', 'The work directory cannot be looked at while a session begins or ends; try again.', {
+  return new UserError('CM0504', 'The work directory cannot be read while a session begins or ends; try again.', {
     cause,
   })
 }

@@ -20,7 +20,7 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
     'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
     passedOver.length === 0
       ? {}
-      : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
+      : { hint: `codemachine uses no git that the agent can write: ${passedOver.join(', ')}. Install git elsewhere.` },
   )
 }
 

@@ -144,8 +144,8 @@ class BlockWatch implements Disposable {
 function tooSlow(directory: string, command: string, ms: number): UserError {
   return new UserError(
     'CM0503',
-    `git ${command} in ${directory} did not come to an end in ${ms / 60_000} minutes, and was ended.`,
-    { hint: 'See whether a disk or a network folder hangs there; then codemachine resume continues.', exitCode: 4 },
+    `git ${command} in ${directory} did not finish in ${ms / 60_000} minutes, so codemachine ended it.`,
+    { hint: 'Check if a disk or a network folder hangs there; then codemachine resume continues.', exitCode: 4 },
   )
 }
 

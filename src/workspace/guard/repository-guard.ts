@@ -93,7 +93,7 @@ export async function whileGuarded<T>(
     return await action()
   } finally {
     const { restored = [], problems = [] } = (await guard.check()) ?? {}
-    if (restored.length > 0) say(`${what}, and it was put back: ${restored.join(', ')}.`)
+    if (restored.length > 0) say(`${what}, and codemachine restored it: ${restored.join(', ')}.`)
     for (const problem of problems) say(problem)
     await guard.close()
   }
@@ -114,7 +114,7 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
     else await writeGuardState(baselineFile, state)
     return restored
   } catch (error) {
-    const problem = `${baselineFile} cannot be used, so look for yourself at what git would run: ${messageOf(error)}`
+    const problem = `${baselineFile} cannot be used, so check yourself which programs git would run: ${messageOf(error)}`
     await removeGuardState(baselineFile)
     return { restored: [], setAside: null, problems: [problem] }
   }
@@ -373,7 +373,7 @@ class Restoration {
 
   /** Moves the entry at a path to the records. False if that failed. */
   putAside(path: string): boolean {
-    return this.#try(path, 'could not be taken away', () => {
+    return this.#try(path, 'could not be removed', () => {
       this.#setAside ??= freeFolder(this.#setAsideDir)
       moveAside(path, join(this.#setAside, asidePath(this.#shown(path))))
     })
@@ -382,10 +382,10 @@ class Restoration {
   /** Writes the saved content to a path where nothing is now. */
   write(path: string, { kind, mode, bytes }: SavedEntry): void {
     if (kind !== 'directory' && bytes === null) {
-      this.problem(path, 'was changed, and could not be kept to be put back')
+      this.problem(path, 'was changed, and could not be saved for a restore')
       return
     }
-    this.#try(path, 'could not be put back', () => {
+    this.#try(path, 'could not be restored', () => {
       mkdirSync(dirname(path), { recursive: true })
       const content = Buffer.from(bytes ?? '', 'base64')
       if (kind === 'file') writeWhole(path, content, mode)
@@ -396,7 +396,7 @@ class Restoration {
 
   /** Restores the mode of a file or folder. */
   setMode(path: string, { kind, mode }: GuardedEntry): void {
-    if (kind !== 'link') this.#try(path, 'could not be given its mode back', () => chmodSync(path, mode))
+    if (kind !== 'link') this.#try(path, 'could not get its mode back', () => chmodSync(path, mode))
   }
 
   /** Adds a problem to the report. */

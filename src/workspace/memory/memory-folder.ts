@@ -99,11 +99,11 @@ export class IgnoreRules {
       const aside = found === 'broken' ? await renameAsBroken(this.#root, RULES_FILE) : null
       await writeFileInside(this.#root, RULES_FILE, this.#rules ?? ALL)
       const kept = aside === null ? '' : ` What was in its place is now ${aside}.`
-      return `${RULES_FILE} ${was}, so git could commit the memory; it has been put back.${kept} ${MEND}`
+      return `${RULES_FILE} ${was}, so git could commit the memory; codemachine restored it.${kept} ${MEND}`
     } catch (error) {
       if (isNoRoom(error)) throw diskFull(join(this.#root, RULES_FILE), error)
       if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
-      return `${RULES_FILE} ${was}, so git can commit the memory, and it cannot be put back: ${messageOf(error)}. ${MEND}`
+      return `${RULES_FILE} ${was}, so git can commit the memory, and codemachine cannot restore it: ${messageOf(error)}. ${MEND}`
     }
   }
 }
@@ -121,4 +121,4 @@ function isFolderInside(root: string, folder: string): Promise<boolean> {
 const RULES_FILE = join(memoryRoot, '.gitignore')
 const ALL = '*\n'
 const MOST_RULES_BYTES = 1024 * 1024
-const MEND = `If a commit has it already, git rm -r --cached ${memoryRoot} takes it out of the next one.`
+const MEND = `If a commit has it already, git rm -r --cached ${memoryRoot} removes it from the next one.`

@@ -412,7 +412,7 @@ class MemoryFile<T> {
 
   #mustHaveGood(problem: string): { text: string; value: T } {
     if (this.#good !== null) return this.#good
-    throw new UserError('CM0619', `${this.#path}: ${problem} There is no good copy of it to put back.`, {
+    throw new UserError('CM0619', `${this.#path}: ${problem} There is no good copy to restore.`, {
       hint: 'Correct it, or start a new session.',
       exitCode: 4,
     })

@@ -102,7 +102,7 @@ async function keepIgnored(
     if (!(error instanceof GitError)) throw error
     throw new UserError(
       'CM0516',
-      `Nothing was rewound, as git does not tell which files were ignored at that savepoint: ${error.message}`,
+      `Nothing was rewound, because git does not say which files were ignored at that savepoint: ${error.message}`,
       {
         cause: error,
       },

@@ -92,7 +92,7 @@ export class SavepointStore {
       return await firstTree(this.#git, savepoint)
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      this.#warn(`What ${savepoint.session} began with cannot be read: ${savepoint.id} counts as that.`)
+      this.#warn(`The start of ${savepoint.session} cannot be read: ${savepoint.id} is used instead.`)
       return savepoint.tree
     }
   }
@@ -123,7 +123,7 @@ export class SavepointStore {
     } catch (error) {
       if (!(error instanceof GitError)) throw error
     }
-    return await gitErrorAsUserError('The two cannot be compared, for one is broken', async () => {
+    return await gitErrorAsUserError('The two cannot be compared, because one is broken', async () => {
       await writeToPrivateGit(this.#git.gitDir, async () => {
         await this.own(before, await this.anyTree())
         await this.own(after, before)
@@ -367,7 +367,7 @@ export async function deleteSavepoints(git: PrivateGit, batches: readonly Savepo
       await removeIndex(git)
       await pruneObjects(git)
     })
-  await gitErrorAsUserError('Not all room can be given back, for git failed', writing)
+  await gitErrorAsUserError('Not all space can be freed, because git failed', writing)
   return Math.max(0, before - (await objectBytesOnDisk(git)))
 }
 
@@ -392,7 +392,7 @@ export async function savepointBytes(git: PrivateGit, batches: readonly Savepoin
   if (ok) return Number(stdout.trim())
   throw new UserError(
     'CM0504',
-    'How much the savepoints take cannot be found out; git 2.31 or newer can, if none is broken.',
+    'The size of the savepoints is unknown; git 2.31 or newer can tell it, if none is broken.',
     {
       hint: stderr.trim().slice(0, 300),
     },

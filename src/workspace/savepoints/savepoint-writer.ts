@@ -98,7 +98,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const round = Math.max(0, ...all.flatMap(each => (each.session === null ? each.round : []))) + 1
     const base = all.at(-1)?.tree ?? null
     const made = { session: null, round, tree, parent: null, at: wholeSeconds(at), head: await this.#head() }
-    const words = 'What is there now cannot be kept, so nothing is changed'
+    const words = 'The current files cannot be saved, so nothing is changed'
     return await gitErrorAsUserError(words, () =>
       this.#writing(async () => {
         await this.#put(tree, base, undefined)
@@ -119,7 +119,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof GitError || error instanceof GitBlocked)) throw error
       const why = (error instanceof GitError ? error.reason : messageOf(error)).slice(-MOST_REASON_CHARS)
-      this.#warn(`There is no savepoint of round ${what.round}, for git failed: ${why}`)
+      this.#warn(`There is no savepoint of round ${what.round}, because git failed: ${why}`)
       // Borrowed objects are missing or forged: the next fingerprint must do without them.
       this.#fingerprints.readAgain(error)
       return null
@@ -137,7 +137,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       if ((await this.#chain(what.session)).chain?.newest.commit === known.newest.commit) throw error
     }
     this.#warn(
-      `Savepoints before that of round ${what.round} are gone from ${this.#git.gitDir}: somebody has deleted them. New ones are kept from now on.`,
+      `Savepoints before that of round ${what.round} are gone from ${this.#git.gitDir}: somebody deleted them. New ones are saved from now on.`,
     )
     return await this.#keep(what)
   }
@@ -188,7 +188,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       return await this.changes(first, tree)
     } catch (error) {
       if (!(error instanceof UserError) || isDiskFull(error)) throw error
-      this.#warn(`What has changed since the session began cannot be listed: ${messageOf(error)}`)
+      this.#warn(`The changes since the session began cannot be listed: ${messageOf(error)}`)
       return { files: 0, added: 0, removed: 0, paths: [] }
     }
   }

@@ -88,7 +88,7 @@ describe('an answer', () => {
       'breaks off',
     ],
     ['two answers', `${good}\n${good}`, '2 JSON objects'],
-    ['a field that it has twice', good.replace('{', '{"verdict":"agreed",'), 'there twice'],
+    ['a field that it has twice', good.replace('{', '{"verdict":"agreed",'), 'occurs twice'],
     ['two answers in fences', `\`\`\`json\n${good}\n\`\`\`\n\`\`\`json\n${good}\n\`\`\``, '2 JSON objects'],
     ['one that is broken beside one that is not', `{"verdict": }\n${good}`, '2 JSON objects'],
     ['two objects, neither of them an answer', '{"a":1} {"b":2}', '2 JSON objects'],

@@ -127,7 +127,7 @@ test.each([
   ['[]', 'x/done.json is not a certificate of codemachine.'],
   [
     '{ "format": "codemachine-done", "v": 3 }',
-    'x/done.json is a certificate of another version of codemachine; use that to verify it.',
+    'x/done.json is a certificate of another version of codemachine; use that version to verify it.',
   ],
 ])('a done.json that is none is refused in a sentence: %s', (text, sentence) => {
   expect(() => parseCertificate(text, 'x/done.json')).toThrow(sentence)

@@ -45,28 +45,22 @@ describe('an answer is not taken', () => {
       { choice: 'left', session: '20261120_2' },
       {},
       'other-session',
-      'It is 20261120_1 that runs, and not 20261120_2.',
+      '20261120_1 runs now, not 20261120_2.',
     ],
     [
       'for another decision',
       { choice: 'left', decision: 'plan' },
       {},
       'not-asked',
-      '20261120_1 asks about "way" just now, not about "plan".',
+      '20261120_1 asks about "way" now, not about "plan".',
     ],
-    [
-      'where nothing is asked',
-      { choice: 'left' },
-      { decision: null },
-      'not-asked',
-      '20261120_1 asks nothing just now.',
-    ],
+    ['where nothing is asked', { choice: 'left' }, { decision: null }, 'not-asked', '20261120_1 asks nothing now.'],
     [
       'after the end',
       { choice: 'left' },
       { ended },
       'not-asked',
-      '20261120_1 has ended, so nothing of it is decided any more.',
+      '20261120_1 has ended, so it takes no more decisions.',
     ],
     [
       'after the default',
@@ -87,7 +81,7 @@ describe('an answer is not taken', () => {
       { choice: 'right', decision: 'pace' },
       { decision: null, decided: byDefault },
       'not-asked',
-      '20261120_1 asks nothing just now, not about "pace".',
+      '20261120_1 asks nothing now, not about "pace".',
     ],
   ])('%s', (_, answer, state, code, message) => {
     expect(refusalOf(answer, { ...asked, ...state })).toEqual({ code, message })

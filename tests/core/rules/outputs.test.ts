@@ -94,7 +94,7 @@ describe('materials that have a bound together', () => {
   })
 })
 
-test('what a session goes on from is found among its outputs, wherever it stands', () => {
+test('what a session continues from is found among its outputs, wherever it stands', () => {
   const output = (n: number, name: string): Output => ({ n, name, file: `${n}.md`, bytes: 1, sha256: 'ab', head: 'x' })
   const outputs = [output(1, 'plan'), output(2, 'follows')]
   expect(followedMaterial({ outputs, follows: '20261120_1' })).toEqual({

@@ -32,7 +32,7 @@ describe('the name of a secret', () => {
     'HTTPS_PROXY',
   ])('is never %s, which changes what programs do', key => {
     expect(problemOfKey(key)).toBe(
-      `${key} cannot be the name of a secret, for it changes what programs do; use another one, as in MY_${key}.`,
+      `${key} cannot be the name of a secret, because it changes how programs work; use another one, such as MY_${key}.`,
     )
   })
 
@@ -61,7 +61,7 @@ describe('the value of a secret', () => {
   test('is not empty, larger, binary or broken, and the sentence does not have it', () => {
     expect(problemOfValue('')).toBe('The value is empty; a secret has at least one byte.')
     expect(problemOfValue('ü'.repeat(32 * 1024 + 1))).toBe('The value has more than 64 KiB.')
-    expect(problemOfValue('a\0b')).toBe('The value has a zero byte in it, which no variable can hold.')
+    expect(problemOfValue('a\0b')).toBe('The value contains a zero byte, and a variable cannot.')
     expect(problemOfValue(Buffer.from([0xc3]))).toBe('The value is not UTF-8 text.')
     expect(problemOfValue('\ud800')).toBe('The value is not UTF-8 text.')
   })

@@ -189,7 +189,7 @@ describe('on a terminal', () => {
   test('a conversation that was written to a moment ago is warned of, and does not start by Enter alone', async () => {
     await using place = await afterClaude(text => text, new Date())
     const { exitCode, stdout, stderr } = await codemachineHere(place, ['adopt', '290e'], { tty: true, input: '\n' })
-    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'Start all the same? [y/N] ' })
-    expect(stderr).toContain('written to within the last minute. If Claude Code is still at work here')
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'Start anyway? [y/N] ' })
+    expect(stderr).toContain('changed within the last minute. If Claude Code still works here')
   })
 })

@@ -40,8 +40,7 @@ test('in a directory that has been removed one sentence says so', async () => {
   expect(ended).toMatchObject({
     code: 2,
     stdout: '',
-    stderr:
-      'codemachine: The directory that this was typed in is not there any more; go to another one, and type it again. (CM0106)\n',
+    stderr: 'codemachine: The current directory no longer exists; go to another one, and type it again. (CM0106)\n',
   })
 })
 

@@ -13,7 +13,7 @@ const never = new Promise<never>(() => {})
 /** A usage limit for an hour, so that a wait does not end by itself. */
 const usedUp = () => usageLimitReached(Math.round(Date.now() / 1000) + 3600)
 
-test('stop ends the run after the round, keeps what waits, and resume goes on from there', async () => {
+test('stop ends the run after the round, keeps what waits, and resume continues from there', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([
     [held(gate.promise), ...round('echo one > one.txt')],
@@ -73,7 +73,7 @@ test('after pause no round starts until unpause', async () => {
   await running.event('round-ended')
   expect((await scene.run('status', '--json')).stdout).toContain('"standing":"running"')
   expect(scene.model.requests.filter(({ conversation }) => conversation === 1)).toEqual([])
-  expect((await scene.run('unpause')).stdout).toMatch(/^\d{8}_1 goes on\.\n$/)
+  expect((await scene.run('unpause')).stdout).toMatch(/^\d{8}_1 continues\.\n$/)
   const { exitCode: endedWith, events } = await running.ended
   expect(endedWith).toBe(0)
   const types = events.map(({ type }) => type).filter(type => /paused|^round-/.test(type))

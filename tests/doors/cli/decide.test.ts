@@ -53,7 +53,7 @@ test('a person answers from another terminal, of the session that they mean, onc
     )
     return error ?? String(stdout.read())
   }
-  expect(await says([earlier, 'edit'], false)).toBe(`It is ${session} that runs, and not ${earlier}.`)
+  expect(await says([earlier, 'edit'], false)).toBe(`${session} runs now, not ${earlier}.`)
   expect(await says(['edit', 'gladly'], false)).toBe('"edit" takes no text; leave it out.')
   expect(await readFile(path, 'utf8')).toBe('a plan\n')
   expect(await says([session, 'edit'], true)).toBe(`${session} continues with: I edit it\n`)

@@ -201,8 +201,7 @@ test('a value that is typed where it is shown is handed to nobody', async () => 
   await using person = await sit([])
   person.happens(created(), secret)
   person.types(`give ${VALUE}\n${VALUE}\n`)
-  const said =
-    '"give" takes nothing behind it: the value is typed where it is not shown, and never an argument.\nYour choice'
+  const said = '"give" takes no text: type the value at the hidden prompt.\nYour choice'
   await vi.waitFor(() => expect(person.shown()).toContain(said), { timeout: 30_000 })
   await vi.waitFor(() => expect(person.shown()).toContain('There is no such choice; use one of give, later.\n'))
   expect([person.asked, person.shown().includes(VALUE)]).toEqual([[], false])

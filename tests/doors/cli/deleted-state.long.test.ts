@@ -19,7 +19,7 @@ test('a private git that is deleted while a session runs is made anew, and savep
   const { exitCode, stdout, stderr } = await scene.run('--plain', '--yolo', '--rounds', '3', 'build X')
   expect(stdout.match(/warning: .* are gone from .*\n/g)).toEqual([
     expect.stringMatching(
-      /Savepoints before that of round 1 are gone from \/.*\/git: somebody has deleted them\. New ones/,
+      /Savepoints before that of round 1 are gone from \/.*\/git: somebody deleted them\. New ones/,
     ),
   ])
   expect(stdout).not.toContain('There is no savepoint')

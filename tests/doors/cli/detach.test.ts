@@ -109,7 +109,7 @@ test('what cannot begin is said as without --detach, with its exit code, and lea
   const { ended: refused } = startCodemachine(scene.place, ['--detach', '-'], { through: closed })
   expect(await refused).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: The prompt is empty; say what is to be done. (CM0107)\n',
+    stderr: 'codemachine: The prompt is empty; say what to do. (CM0107)\n',
   })
   expect(await scene.run('resume', '--detach')).toMatchObject({ exitCode: 2 })
   expect(logsIn(scene)).toEqual([])
@@ -210,6 +210,6 @@ test('what only prints is not detached', async () => {
   await using scene = await openScene([])
   expect(await scene.run('start', '--dry-run', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --dry-run starts nothing that could go on; leave --detach out. (CM0102)\n',
+    stderr: 'codemachine: --dry-run starts nothing that could continue; leave --detach out. (CM0102)\n',
   })
 })

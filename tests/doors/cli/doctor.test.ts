@@ -281,7 +281,7 @@ describe.concurrent('codemachine doctor', () => {
     await using place = await goodPlace()
     const { of } = await examine(place, ['-C', place.root])
     expect(of('sandbox').at(-1)).toMatchObject({ status: 'ok' })
-    expect(of('records')).toMatchObject([{ status: 'warning', message: expect.stringContaining('no proof') }])
+    expect(of('records')).toMatchObject([{ status: 'warning', message: expect.stringContaining('prove nothing') }])
   })
 
   test('says when the sandbox does not work', async () => {
@@ -415,7 +415,9 @@ describe.concurrent('codemachine doctor', () => {
       { check: 'records', mend: expect.stringContaining('CODEMACHINE_HOME') },
     ])
     const inside = await examine(place, [], { CODEMACHINE_HOME: join(place.directory, 'records') })
-    expect(inside.of('records')).toMatchObject([{ status: 'warning', message: expect.stringContaining('no proof') }])
+    expect(inside.of('records')).toMatchObject([
+      { status: 'warning', message: expect.stringContaining('prove nothing') },
+    ])
     const state = join(place.home, '.codemachine', 'state')
     await mkdir(state, { recursive: true, mode: 0o755 })
     expect((await examine(place)).of('records')).toMatchObject([

@@ -82,7 +82,7 @@ test.each<[string, string[], string, string]>([
     'a worker of a team that may have no shell',
     ['team', '--worker-engine', 'claude', '--stepwise', 'Do it'],
     '',
-    'The engine claude cannot be kept from running commands itself, as this step needs; use the engine codex.',
+    'The engine claude always runs commands itself, and this step forbids that; use the engine codex.',
   ],
   [
     'an agent of a build',

@@ -9,10 +9,10 @@ test.each<[string[], string]>([
   [['--json', 'resume'], 'Write --json after resume: codemachine resume --json …'],
   [['--no-keep-awake', 'resume'], 'Write --no-keep-awake after resume: codemachine resume --no-keep-awake …'],
   [['-c', 'a=1', '-c', 'b=2', 'resume'], "Write -c after resume: codemachine resume -c 'a=1' -c 'b=2' …"],
-  [['--max-time', 'banana', 'status'], '--max-time means nothing to status; leave it out.'],
-  [['--stream', 'mend the build'], '--stream means something only with --agent <name>.'],
-  [['--path', 'src', 'mend the build'], '--path means something only with --agent <name>.'],
-  [['--rounds', '3', 'demo'], '--rounds means nothing to demo; leave it out.'],
+  [['--max-time', 'banana', 'status'], '--max-time does not apply to status; leave it out.'],
+  [['--stream', 'mend the build'], '--stream works only with --agent <name>.'],
+  [['--path', 'src', 'mend the build'], '--path works only with --agent <name>.'],
+  [['--rounds', '3', 'demo'], '--rounds does not apply to demo; leave it out.'],
 ])('a flag before the command is refused, for it would not count: %j', async (args, said) => {
   await using place = await makePlace('')
   expect(await codemachineHere(place, args)).toMatchObject({

@@ -233,6 +233,8 @@ test
   child.stdin?.end('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
   const [exitCode] = await once(child, 'close')
   closeSync(full)
-  expect(said).toMatch(/^codemachine: The output cannot be written, and is not whole: ENOSPC.*\n {2}Free some space/m)
+  expect(said).toMatch(
+    /^codemachine: The output is incomplete, because it cannot be written: ENOSPC.*\n {2}Free some space/m,
+  )
   expect(exitCode).toBe(4)
 })

@@ -71,7 +71,7 @@ test('a mistake in a hook is one sentence with its place, and nothing starts', a
   for (const [text, sentence] of [
     ['[hooks.on_claim]\n', 'hooks.on_claim.run is missing; write what it runs'],
     ['[hooks.on_claims]\nrun = "x"\n', 'did you mean "on_claim"?'],
-    ['[hooks.on_done]\nrun = "x"\non_error = "refuse"\n', 'nothing is left that it could refuse; leave it out'],
+    ['[hooks.on_done]\nrun = "x"\non_error = "refuse"\n', 'at this moment a hook cannot refuse anything; leave it out'],
     ['[hooks.on_claim]\nrun = "x"\non_error = "stop"\n', 'hooks.on_claim.on_error'],
     ['[hooks.on_claim]\nrun = "x"\ntimeout = "5h"\n', 'hooks.on_claim.timeout is longer than a command may take'],
   ] as const) {

@@ -58,7 +58,7 @@ test('an agent that writes the usual ignore files, and builds and tests in each 
   // It is excepted, and said.
   const certificate = JSON.parse(scene.recorded('done.json'))
   expect(certificate.notLookedAt.paths).toEqual(expect.arrayContaining(['node_modules/', 'coverage/', 'dist/']))
-  expect(scene.memory('report.md')).toMatch(/^Not looked at, and not kept: .*and \d+ more\.$/m)
+  expect(scene.memory('report.md')).toMatch(/^Not checked and not saved: .*and \d+ more\.$/m)
   const verified = await scene.run('verify')
   expect(verified.stdout).toMatch(/^ {2}Not looked at: \.cache\/, .* and \d+ more$/m)
   expect(verified.exitCode).toBe(0)

@@ -199,5 +199,5 @@ test('what a round has left running without a sandbox is ended with it, and the 
     { round: 1, ended: expect.arrayContaining([expect.stringContaining('sleep 307')]) },
   ])
   expect(scene.input(2)).toMatch(/The last round had left this running, and it was ended after the round: `.*sleep 307/)
-  expect(scene.memory('report.md')).toMatch(/Round 1 had left this running, which was ended with it: .*sleep 307/)
+  expect(scene.memory('report.md')).toMatch(/Round 1 left this running, and codemachine ended it: .*sleep 307/)
 })

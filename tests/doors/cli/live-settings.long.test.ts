@@ -114,7 +114,7 @@ test("a project's file lowers limits and raises none, which is said once; the on
   expect(taken(events)).toMatchObject([
     { round: 5, changes: [{ setting: 'rounds', from: '6', to: '5', place: 'codemachine.toml:1' }] },
   ])
-  const said = 'codemachine.toml would raise rounds, which it can only lower while a run goes on; 6 stays.'
+  const said = 'codemachine.toml would raise rounds, which it can only lower during a run; 6 stays.'
   expect(warned(events, 'would raise').map(({ message }) => message)).toEqual([said])
 })
 
@@ -145,7 +145,7 @@ test('settings that are broken for a while are said once, and what was read last
   const told = events.findIndex(event => warned([event], 'Until you fix it').length > 0)
   expect(eventsOf(events.slice(0, told), 'round-started')).toHaveLength(1)
   // Of the project's file alone, which keeps nothing of the person's from counting.
-  expect(warned(events, 'Until that is fixed, the last version of that file counts.')).toHaveLength(2)
+  expect(warned(events, 'Until you fix it, the earlier version applies.')).toHaveLength(2)
   expect(taken(events)).toMatchObject([{ round: 4, changes: [{ setting: 'rounds', from: '5', to: '4' }] }])
 })
 
@@ -221,8 +221,8 @@ test("a project's file that has lowered a limit does not raise it again, not eve
   const { events } = await scene.run('--json', 'a goal')
   expect([roundsOf(events), taken(events)]).toEqual([3, []])
   expect(warned(events, 'would raise').map(({ message }) => message)).toEqual([
-    'codemachine.toml would raise rounds, which it can only lower while a run goes on; 3 stays.',
-    'codemachine.toml would raise max_wait, which it can only lower while a run goes on; 3h stays.',
+    'codemachine.toml would raise rounds, which it can only lower during a run; 3 stays.',
+    'codemachine.toml would raise max_wait, which it can only lower during a run; 3h stays.',
   ])
 })
 

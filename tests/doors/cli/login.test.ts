@@ -142,7 +142,7 @@ describe('codemachine login', () => {
     await using place = await openPlace()
     const { exitCode, stderr } = await codemachine(place, ['login'])
     expect(exitCode).toBe(2)
-    expect(stderr).toMatch(/^codemachine: Nobody can answer a browser here.*--device-auth.*--with-api-key.*\n$/)
+    expect(stderr).toMatch(/^codemachine: The browser login needs a terminal.*--device-auth.*--with-api-key.*\n$/)
     expect(existsSync(loginFile(place))).toBe(false)
     for (const args of [['--with-api-key', KEY], [`--with-api-key=${KEY}`], [`--with-key=${KEY}`]]) {
       const typed = await codemachine(place, ['login', ...args])

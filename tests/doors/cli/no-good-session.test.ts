@@ -22,7 +22,7 @@ describe('where the only journal is of a newer format', () => {
       )
       expect(stdout).not.toContain('No sessions')
       expect(exitCode).toBe(args[0] === 'logs' ? 2 : 0)
-      if (args[0] === 'list') expect(stdout).toMatch(/^There is no session in .+ that can be read\.\n$/)
+      if (args[0] === 'list') expect(stdout).toMatch(/^No session in .+ can be read\.\n$/)
       if (args.length === 1 && args[0] === 'status') expect(stdout).toContain('No session can be read.\n')
     },
   )

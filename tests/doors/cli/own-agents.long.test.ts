@@ -228,7 +228,10 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     const { config } = await write(scene, {})
     await mkdir(dirname(config), { recursive: true })
     for (const [text, problem] of [
-      ['[[agents.auditor]]\nprompt = "a.md"\n', 'agents.auditor is no table; begin it with a line [agents.auditor].'],
+      [
+        '[[agents.auditor]]\nprompt = "a.md"\n',
+        'agents.auditor is not a table; begin it with a line [agents.auditor].',
+      ],
       [`a${'.a'.repeat(5000)} = 1\n`, 'a is an unknown key; the known ones are '],
     ]) {
       await writeFile(config, text ?? '')
@@ -243,7 +246,7 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     for (const [name, problem] of [
       ['Security', /agents\.Security cannot have this name; use lower-case letters, digits and single dashes/],
       ['"a/../b"', /agents\."a\/\.\.\/b" cannot have this name; /],
-      ['master-mind', /"master-mind" is an agent of codemachine's own that is given no tasks, and stays as it ships; /],
+      ['master-mind', /"master-mind" is an agent of codemachine that you cannot replace; /],
       ['backend', /the memory file of "backend" would be that of "backend-dev" .+; give it another name\./],
     ] as const) {
       await writeFile(config, `[agents.${name}]\nprompt = "a.md"\n`)
@@ -312,7 +315,7 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
   const problems = await scene.run('agents', 'validate')
   expect(problems.exitCode).toBe(2)
   expect(problems.stderr).toContain(
-    `.codemachine/agents/security-expert.md: "security-expert" is an agent of the person's (${config}:2), whose prompt counts; use another name.`,
+    `.codemachine/agents/security-expert.md: "security-expert" is an agent of the person (${config}:2), and that prompt is used; use another name.`,
   )
 })
 

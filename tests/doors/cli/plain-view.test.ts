@@ -73,7 +73,7 @@ const end = (outcome: SessionOutcome) => line({ ...sampleEvents['session-ended']
 describe('each event is a line', () => {
   const expected: Record<SessionEvent['type'], string> = {
     'session-created': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
-    'session-resumed': 'session 20261120_1 goes on  build X  (at most 30 rounds, no gates)\n',
+    'session-resumed': 'session 20261120_1 continues  build X  (at most 30 rounds, no gates)\n',
     'session-moved': 'the worker w2 on night-desk-2 takes the session over (epoch 2)\n',
     'settings-taken':
       'settings taken over: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
@@ -123,7 +123,7 @@ describe('each event is a line', () => {
            {
           +--x
 `,
-    stuck: 'no progress in 3 rounds: the next round is asked for another way\n',
+    stuck: 'no progress in 3 rounds: the next round is asked for another approach\n',
     'memory-broken':
       'tasks.json could not be used: line 3 is not JSON. Its content is saved as tasks.json.broken-1. The last good version is restored.\n',
     'goal-restored': 'the goal in MAIN.md was changed and is restored: it holds your own words.\n',
@@ -163,14 +163,14 @@ describe('each event is a line', () => {
             curl: (22) The requested URL returned error: 401 for [secret STRIPE_API_KEY]
 `,
     'secret-asked': `needs the secret STRIPE_API_KEY: A test key of the payment service, from its page "Developers".
-          the one that is there does not work: The service answered 401: the key needs the right to read charges.
+          the stored value does not work: The service answered 401: the key needs the right to read charges.
 `,
     'secret-set': 'the secret STRIPE_API_KEY was set\n',
     'secret-confirmed': 'the secret STRIPE_API_KEY cannot be used: Its check failed (exit code 22).\n',
     'scope-left': 'step fix ended, not done: It has had 10 rounds.\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
-          it changed 1 file itself, which is not taken for the agent's work: coverage.txt
+          it changed 1 file itself, which does not count as the agent's work: coverage.txt
             2 tests
             1 failed: adds numbers
 `,
@@ -262,8 +262,8 @@ describe('each event is a line', () => {
     'a round that only looks': expected['round-started'],
     'a round of an agent of another maker':
       'round 1  goal-worker, claude in the sandbox of codex 0.169.0, model gpt-6\n',
-    'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
-    'a text that is kept in the records, too': 'plan/v1.md was not kept: plan is a link.\n',
+    'a text that was looked for': 'context.md was not saved: the folder is a link.\n',
+    'a text that is kept in the records, too': 'plan/v1.md was not saved: plan is a link.\n',
     'command kept': `command lint: failed (exit code 1), 4.2 s
           it changed 1 file: .cache/lint.json
             src/a.ts: an unused import
@@ -278,7 +278,7 @@ describe('each event is a line', () => {
       '`tests`' +
       ` ran tests, and does not say how many; earlier in the session it ran 12 tests.
 `,
-    'gate not counter-proved': 'gate tests is not counter-proved: it fails in a checkout of its own\n',
+    'gate not counter-proved': 'gate tests has no counter-proof: it fails in a checkout of its own\n',
     'gate that passed before': '',
     'gate with tests': 'gate tests: passed, 4.2 s\n',
     'gate-ended in a scope': expected['gate-ended'],
@@ -296,9 +296,9 @@ describe('each event is a line', () => {
     'usual configuration': '',
     'configuration taken back': 'the configuration of the gates is unchanged again\n',
     'every limit': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n${OFFER}`,
-    'goes on': `session 20261120_1  build X  (goal, goes on from 20261119_2, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
+    'goes on': `session 20261120_1  build X  (goal, continues from 20261119_2, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'only replays': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
-    'begins with texts': `session 20261120_1  build X  (goal, goes on from the codex conversation 0199a0b0-5189-7e10-… of 17:40, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
+    'begins with texts': `session 20261120_1  build X  (goal, continues from the codex conversation 0199a0b0-5189-7e10-… of 17:40, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'a build': `session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',
     'a replay': 'round 1  goal-worker, replay 0.1.0, model gpt-6\n',
@@ -326,7 +326,7 @@ describe('each event is a line', () => {
     'gate for tasks': 'gate tests, for the tasks of round 1: passed, 4.2 s\n',
     'no limit': `session 20261120_1  build X  (goal, workspace-write, without a limit, no gates)\n${OFFER}`,
     'one round': `session 20261120_1  build X  (goal, workspace-write, at most 1 round, no gates)\n${OFFER}`,
-    'resumed for a time': 'session 20261120_1 goes on  build X  (at most 1 min 30 s, 500 tokens, no gates)\n',
+    'resumed for a time': 'session 20261120_1 continues  build X  (at most 1 min 30 s, 500 tokens, no gates)\n',
     'no keeper': 'could not block sleep on this machine: systemd-inhibit was not found.\n',
     'not kept': 'could not block sleep on this machine\n',
     'secret that is not there': 'the secret STRIPE_API_KEY cannot be used: There is no secret STRIPE_API_KEY.\n',
@@ -370,7 +370,7 @@ describe('each event is a line', () => {
     'only a review': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)
           a review before done
 `,
-    'gates given at resume': 'session 20261120_1 goes on  build X  (at most 30 rounds)\n          gates tests\n',
+    'gates given at resume': 'session 20261120_1 continues  build X  (at most 30 rounds)\n          gates tests\n',
     'gate passed': 'gate tests: passed, 4.2 s\n',
     'gate failed before': `gate tests, before round 1: failed (exit code 1), 4.2 s
             2 tests
@@ -384,7 +384,7 @@ describe('each event is a line', () => {
     'gate not started': 'gate tests: could not be run, 12 ms\n          There is no command vitests.\n',
     'gate broken off': 'gate tests: broken off, 4.2 s\n',
     'gate that changes much': `gate tests: passed, 4.2 s
-          it changed 900 files itself, which is not taken for the agent's work: out/0, out/1, out/2, out/3, out/4, out/5, out/6, out/7, out/8, out/9, … and 890 more
+          it changed 900 files itself, which does not count as the agent's work: out/0, out/1, out/2, out/3, out/4, out/5, out/6, out/7, out/8, out/9, … and 890 more
 `,
     'many protected': `round 1 touched 70 protected files. Unless that is undone, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
@@ -397,9 +397,9 @@ describe('each event is a line', () => {
 `,
     'review asked for': 'review 1 starts: you asked for a review before done\n',
     'review agreed': 'review 1: agreed, 1m02s\n          All of it is there.\n',
-    'review found again': `review 2: 2 findings, 1 of them found before and left to you, 1m02s, 9.1k tokens
+    'review found again': `review 2: 2 findings, 1 of them found before (you decide), 1m02s, 9.1k tokens
           - critical  Half is missing.
-          - minor  src/b.ts  A name misleads.  (found before: left to you)
+          - minor  src/b.ts  A name misleads.  (found before; you decide)
             fix: Say what it does.
 `,
     'review without answer': 'review 1 gave no answer that can be read, 1m02s, 9.1k tokens\n',
@@ -408,7 +408,7 @@ describe('each event is a line', () => {
     'contract is wanted':
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates, proved by a contract)\n',
     'contract is wanted from now on':
-      'session 20261120_1 goes on  build X  (at most 30 rounds, no gates, proved by a contract)\n',
+      'session 20261120_1 continues  build X  (at most 30 rounds, no gates, proved by a contract)\n',
     'one more check': 'one more check of S1\n',
     'one more check is written': 'writing one more check of S1  (gpt-6)\n',
     'no more check':
@@ -583,11 +583,11 @@ describe('the proof of a claim', () => {
     const proved = [nominated, passed, { ...passed, gate: 'types' }]
     expect(lines(created, ...proved, accepted, finish).slice(-2)).toEqual([
       'Accepted (files at 0123456789ab): verified by 2 gates',
-      'session 20261120_1 ended: done, gates pass: verified by 2 gates; what you asked for was not itself checked  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates; your request itself was not checked  (3 rounds, 2h05m, 1.2M tokens)',
     ])
     const flaky = { ...gate, ...quiet, gate: 'types', status: 'flaky' } as const
     expect(lines(created, nominated, passed, flaky, lint, agreed, accepted, finish).at(-1)).toBe(
-      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint; what you asked for was not itself checked  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint; your request itself was not checked  (3 rounds, 2h05m, 1.2M tokens)',
     )
     expect(lines(created, ...proved, { ...agreed, tree: 'other' }, accepted).at(-1)).not.toContain('reviewed')
     const optional = { ...created, gates: created.gates.slice(1, 2) }
@@ -686,7 +686,7 @@ describe('a wait is counted down', () => {
   test('a session that goes on says what it waits for first, and counts on', () => {
     const resumed = sampleEvents['session-resumed']
     expect(lines(wait(40), { ...sampleEvents['wait-ended'], reason: 'stopped' }, resumed, 39, 30).slice(2)).toEqual([
-      `session 20261120_1 goes on  build X  (at most 30 rounds, no gates)
+      `session 20261120_1 continues  build X  (at most 30 rounds, no gates)
           waiting until 23:21, 40 min from now (usage limit: You have hit your usage limit); codemachine retry ends the wait`,
       'still waiting: 30 min left',
     ])

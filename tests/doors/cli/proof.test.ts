@@ -77,7 +77,7 @@ test('--verify auto takes the test command of the project, and where nothing pro
   const { exitCode, stdout } = await scene.run('--plain', '--verify', 'auto', 'build X')
   expect(exitCode).toBe(0)
   expect(stdout).toContain('test command of Makefile: make check; protects GNUmakefile, makefile, Makefile\n')
-  expect(stdout).toContain('done, gates pass: verified by 1 gate; what you asked for was not itself checked')
+  expect(stdout).toContain('done, gates pass: verified by 1 gate; your request itself was not checked')
   expect(stdout).not.toContain('Nothing proves')
   const [created] = journalOf(scene, 2)
   expect(created).toMatchObject({ said: { verify: ['make check'] }, gates: [{ run: 'make check', required: true }] })
@@ -115,7 +115,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
     'nothing-done',
   ])
   expect(stdout).toContain('The agent says it is done (MAIN.md), without any work: X was built before, by')
-  expect(stdout).toMatch(/note +no file was changed and no task written down;.*\n? *.*X was built before/)
+  expect(stdout).toMatch(/note +no file was changed and no task exists;.*\n? *.*X was built before/)
   expect(JSON.parse(scene.recorded('report.json')).proof.whyNothing).toContain('X was built before')
   expect(scene.memory('report.md')).toContain('X was built before')
 })

@@ -177,7 +177,7 @@ test.each([
   ['a template that is none', ['--template', 'bild', 'x'], 'did you mean "build"?'],
   ['a limit that is none', ['--rounds', '0', 'x'], '--rounds'],
   ['a gate that is none', ['--verify', ' ', 'x'], '--verify is " "'],
-  ['a gate that holds a secret', ['--verify', 'curl -H hunter2hunter2 x', 'x'], 'write "$API_TOKEN" in its place'],
+  ['a gate that holds a secret', ['--verify', 'curl -H hunter2hunter2 x', 'x'], 'write "$API_TOKEN" instead'],
   ['nothing to be done', [], 'There is no prompt'],
 ])('a prompt with %s is not queued', async (_, words, problem) => {
   await using scene = await openScene([])
@@ -197,11 +197,11 @@ test('a prompt of a template that this codemachine does not have is named, and w
   await writeFile(file, JSON.stringify({ prompt: 'x', at: '2026-11-20T23:00:00.000Z', template: 'orchestra' }))
   const { exitCode, stderr } = await scene.run('--json')
   expect(exitCode).toBe(2)
-  expect(stderr).toContain('This codemachine has no template "orchestra"')
+  expect(stderr).toContain('This version of codemachine has no template "orchestra"')
   expect(await waiting(scene)).toMatchObject([{ prompt: 'x', template: 'orchestra' }])
 })
 
-test('a session that goes on from another is given what that came to, in its first round alone', async () => {
+test('a session that continues from another is given what that came to, in its first round alone', async () => {
   await using scene = await openScene([round(claimDone), round('echo two > two.txt'), round(claimDone)])
   await scene.run('--json', '--verify', 'true', 'Make the first part')
   const added = await scene.run('queue', 'add', '--follow-up', '1', 'Make the second part')
@@ -241,7 +241,7 @@ test('a prompt of which no session can begin waits on, and those behind it have 
   expect(await promptsOf(scene)).toEqual(['first'])
 })
 
-test('a session that was cut off before what it goes on from was kept is given that when it is resumed', async () => {
+test('a session that was cut off before what it continues from was kept is given that when it is resumed', async () => {
   await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
   await scene.run('--json', 'Make the first part')
   const { events } = await scene.run('--json', '--follow-up', '1', 'Make the second part')
@@ -260,7 +260,7 @@ test('a prompt with a limit of cost is not queued where there are no prices, for
   expect(await scene.run('queue', 'add', '--max-cost', '2', 'first')).toMatchObject({
     exitCode: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be kept; .*\n$/),
+    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be enforced; .*\n$/),
   })
   expect(await waiting(scene)).toEqual([])
   const folder = join(scene.place.home, '.config', 'codemachine')

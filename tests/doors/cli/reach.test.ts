@@ -20,7 +20,7 @@ test('records in the work directory or in a temporary directory are in reach of 
   expect(await reachOf('/tmp/cm', '/srv/work', {})).toBe('a temporary directory')
   expect(await reachOf(elsewhere, '/srv/work', { TMPDIR: elsewhere })).toBe('a temporary directory')
   expect(await reachOf('/srv/work-2', '/srv/work', {})).toBeNull()
-  expect(recordsInReach('/tmp/cm', 'a temporary directory')).toMatch(/\/tmp\/cm.*no proof/)
+  expect(recordsInReach('/tmp/cm', 'a temporary directory')).toMatch(/\/tmp\/cm.*prove nothing/)
   expect(recordsInReach('/srv', null)).toBeNull()
 })
 
@@ -45,6 +45,6 @@ test('where the sandbox is off a person is told that what hides its origin outli
   const remarks = (sandbox: 'danger-full-access' | 'workspace-write', platform: NodeJS.Platform = 'linux') =>
     remarksOnSandbox({ sandbox, network: false }, { platform }).join()
   expect(remarks('danger-full-access')).toMatch(/env -i setsid.* is not found .*after done.*systemd-run --user --scope/)
-  expect(remarks('danger-full-access', 'darwin')).toMatch(/env -i setsid.* is not found .*after done too\.$/)
+  expect(remarks('danger-full-access', 'darwin')).toMatch(/env -i setsid.* is not found .*even after done\.$/)
   expect(remarks('workspace-write')).toBe('')
 })

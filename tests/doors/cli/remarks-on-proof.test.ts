@@ -15,7 +15,7 @@ test('what will not work after all the work is said before it: a glob that match
   const gates = [{ ...gate, protect: ['tests/**', 'tset/**'] }]
   expect(await remarksOnProof(git, { gates, reviewer: { model: null, effort: 'huge' } })).toEqual([
     'gate unit: protect "tset/**" matches no file.',
-    'reviewer.effort is "huge", which no model of codex\'s own has; a review may fail for it.',
+    'reviewer.effort is "huge", but no model of codex has this effort; reviews may fail.',
   ])
   expect(await remarksOnProof(git, { gates: [], reviewer: { model: null, effort: 'high' } })).toEqual([])
 })

@@ -138,7 +138,7 @@ test('a journal of which nothing can be read any more is named', async () => {
   await writeFile(path, '\0\0\0rubbish\n{"v":1,"at":"2026-')
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
-    `codemachine: ${path} does not say what 20261120_1 is about, so it cannot be resumed. (CM0607)\n`,
+    `codemachine: ${path} does not name the goal of 20261120_1, so it cannot be resumed. (CM0607)\n`,
   ])
 })
 

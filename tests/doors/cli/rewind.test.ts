@@ -107,7 +107,7 @@ describe('codemachine rewind', () => {
     expect(personOf(place)).toEqual(person)
     expect(statusOf(place)).toEqual(status)
     const again = await codemachineHere(place, ['rewind', 'start'])
-    expect(again.stdout).toContain('already; nothing was changed')
+    expect(again.stdout).toContain('; nothing was changed')
   })
 
   test('works after the person’s rebase and git gc --prune=now', async () => {

@@ -24,9 +24,9 @@ test('savepoints lists what each session began with and what its rounds changed,
   const { stdout } = await codemachineHere(place, ['savepoints'])
   expect(stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME')).toBe(
     [
-      '20261120_1/start  TIME  what the session began with\n',
+      '20261120_1/start  TIME  the start of the session\n',
       '20261120_1/1      TIME  nothing changed\n',
-      '20261121_1/start  TIME  what the session began with\n',
+      '20261121_1/start  TIME  the start of the session\n',
       '20261121_1/1      TIME  1 file  +2 -0\n',
     ].join(''),
   )
@@ -79,16 +79,18 @@ test('prune lets old savepoints go and frees their room, says so, and never take
   await keepSavepoint(place, 1, options)
   await keepSavepoint(place, 0)
   const dry = await codemachineHere(place, ['prune', '--older-than', '30d', '--dry-run'])
-  expect(dry.stdout).toMatch(/^2 savepoints \(20260801_1\) would go, and about \d+ (?:bytes|KiB) be free\.\n$/)
+  expect(dry.stdout).toMatch(
+    /^2 savepoints \(20260801_1\) would be deleted; about \d+ (?:bytes|KiB) would be free\.\n$/,
+  )
   const { exitCode, stdout } = await codemachineHere(place, ['prune'])
   expect([exitCode, stdout]).toEqual([
     0,
-    expect.stringMatching(/^2 savepoints \(20260801_1\) went; \d+ KiB are free\.\n$/),
+    expect.stringMatching(/^2 savepoints \(20260801_1\) deleted; \d+ KiB are free\.\n$/),
   ])
   expect(await codemachineHere(place, ['prune', '--larger-than', '1k'])).toMatchObject({
     exitCode: 0,
     stdout:
-      'No savepoint has to go: 1 savepoint stays. Those of the newest session always do; --all lets every one go.\n',
+      'No savepoints to delete: 1 savepoint stays. The newest session keeps its savepoints; --all deletes them, too.\n',
   })
   expect((await codemachineHere(place, ['rewind', 'start'])).exitCode).toBe(0)
   expect(await codemachineHere(place, ['prune', '--older-than', 'soon'])).toMatchObject({
@@ -116,9 +118,9 @@ test('prune keeps what the session that can be gone on with needs, also from --a
   writeFileSync(join(place.directory, 'big'), randomBytes(2 * 1024 * 1024))
   await keepSavepoint(place, 9, { session: '20990101_1' })
   git(place, '--git-dir', join(scene.records(), 'git'), 'update-ref', '-d', 'refs/savepoints/20990101_1/009')
-  expect((await scene.run('prune', '--dry-run')).stdout).toMatch(/ 4\.\d MiB that nothing needed would be free\.\n$/)
-  expect((await scene.run('prune')).stdout).toMatch(/ 4\.\d MiB that nothing needed are free\.\n$/)
-  expect((await scene.run('prune', id)).stdout).toContain(`(${id}) went; `)
+  expect((await scene.run('prune', '--dry-run')).stdout).toMatch(/ 4\.\d MiB of unused data would be free\.\n$/)
+  expect((await scene.run('prune')).stdout).toMatch(/ 4\.\d MiB of unused data are free\.\n$/)
+  expect((await scene.run('prune', id)).stdout).toContain(`(${id}) deleted; `)
   expect(JSON.parse((await scene.run('savepoints', '--json')).stdout)).toMatchObject([{ id: 'before-rewind-1' }])
 })
 

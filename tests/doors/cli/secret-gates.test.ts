@@ -14,13 +14,13 @@ test('a gate with a secret in it is refused before anything is begun, with how t
   const { exitCode, stderr } = await codemachineHere(place, ['--verify', `psql -p${PASSWORD}`, 'build X'], { env })
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: --verify: this command holds a secret (DB_PASSWORD), which is never kept; write "$DB_PASSWORD" in its place. (CM0904)\n',
+    'codemachine: --verify: this command contains a secret (DB_PASSWORD), which codemachine never stores; write "$DB_PASSWORD" instead. (CM0904)\n',
   ])
   await writeFile(join(place.directory, 'codemachine.toml'), `[[gates]]\nrun = "make"\nprotect = ["${PASSWORD}/**"]\n`)
   const other = await codemachineHere(place, ['build X'], { env })
   expect([other.exitCode, other.stderr]).toEqual([
     2,
-    'codemachine: codemachine.toml:1: this gate holds a secret (DB_PASSWORD), which is never kept; take it out. (CM0904)\n',
+    'codemachine: codemachine.toml:1: this gate contains a secret (DB_PASSWORD), which codemachine never stores; take it out. (CM0904)\n',
   ])
   expect(existsSync(join(place.directory, '.codemachine'))).toBe(false)
 })
@@ -29,7 +29,7 @@ test('a session whose gate lost a secret when it was journaled does not go on wi
   const gate = { timeoutMs: 1, required: true, network: false, protect: [], everyRound: false }
   const run = 'psql -p[secret DB_PASSWORD]'
   expect(() => refuseHiddenGates('20261121_1', [{ ...gate, name: run, run }])).toThrow(
-    '20261121_1 has a gate with a secret in it (psql -p[secret DB_PASSWORD]), which is not kept; write "$DB_PASSWORD" in its place in the file that names it, and add --reread-gates.',
+    '20261121_1 has a gate with a secret (psql -p[secret DB_PASSWORD]), which codemachine does not store; write "$DB_PASSWORD" instead in the file of the gate, and add --reread-gates.',
   )
   expect(() => refuseHiddenGates('20261121_1', [{ ...gate, name: 'a', run: 'psql -p"$DB_PASSWORD"' }])).not.toThrow()
 })

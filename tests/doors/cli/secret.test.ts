@@ -54,7 +54,7 @@ describe('a value that comes through standard input', () => {
     ['a line end alone', '\n', 'The value is empty; a secret has at least one byte. Nothing is stored.'],
     ['too long', 'x'.repeat(64 * 1024 + 1), 'The value has more than 64 KiB. Nothing is stored.'],
     ['huge', 'x'.repeat(2 * 1024 * 1024), 'The value has more than 64 KiB. Nothing is stored.'],
-    ['binary', 'a\0b', 'The value has a zero byte in it, which no variable can hold. Nothing is stored.'],
+    ['binary', 'a\0b', 'The value contains a zero byte, and a variable cannot. Nothing is stored.'],
   ])('is refused if it is %s, and what was stored stays', async (_what, input, sentence) => {
     await typed(['set', 'OTHER_KEY'], { input: VALUE })
     const { exitCode, stdout, stderr } = await typed(['set', 'OTHER_KEY'], { input })
@@ -89,9 +89,13 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     [
       'a name that changes what programs do',
       ['set', 'PATH'],
-      'PATH cannot be the name of a secret, for it changes what',
+      'PATH cannot be the name of a secret, because it changes how',
     ],
-    ['a name of the loader', ['set', 'LD_PRELOAD'], 'LD_PRELOAD cannot be the name of a secret, for it changes what'],
+    [
+      'a name of the loader',
+      ['set', 'LD_PRELOAD'],
+      'LD_PRELOAD cannot be the name of a secret, because it changes how',
+    ],
     ['no name', ['set'], 'codemachine secret set needs <KEY>'],
     ['an empty check', ['set', KEY, '--check', ' '], 'The check is empty; give a command, or leave it out.'],
     ['a directory that there is not', ['set', KEY, '-C', 'nowhere'], `${'nowhere'} is not a directory`],
@@ -144,7 +148,7 @@ test('a file in which a check leaves its secret is named and hidden, and nothing
   await typed(['set', 'LEFT_KEY', '--check', `echo "$LEFT_KEY" > left.log`], { input: VALUE })
   expect(await typed(['check', 'LEFT_KEY'])).toMatchObject({
     exitCode: 0,
-    stderr: 'codemachine: Its check has left the secret in left.log, which agents cannot read any more.\n',
+    stderr: 'codemachine: Its check wrote the secret into left.log; agents can no longer read that.\n',
   })
   expect(openSecrets(records.secrets).hidden()).toContain('left.log')
   expect(await files()).toEqual([...before, 'left.log'].sort())
@@ -228,7 +232,7 @@ test('in a workspace the project is meant whose session waits for that secret, a
   const two = await typed(['set', KEY, '-C', space], { input: VALUE })
   expect({ exitCode: two.exitCode, stdout: two.stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(two.stderr).toMatch(
-    /is a workspace with projects; say which one is meant\. \(CM1008\)\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
+    /is a workspace with projects; name one of them\. \(CM1008\)\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
   )
   const none = await typed(['set', 'OTHER_KEY', '-C', space], { input: VALUE })
   expect(none.stderr).toMatch(/One of: -C \S+\/api, -C \S+\/shop, -C \S+\/web\n$/)

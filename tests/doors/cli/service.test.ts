@@ -109,7 +109,7 @@ test('where no service manager answers, that is said, with what to type once one
   const { exitCode, stderr } = await scene.run('service', 'install')
   expect(exitCode).toBe(4)
   expect(stderr).toBe(
-    'codemachine: It is written, but does not run: No bus\n  Once a service manager runs: systemctl --user daemon-reload && systemctl --user enable codemachine.service && systemctl --user restart codemachine.service\n  Until then: codemachine service run\n',
+    'codemachine: The service is installed, but does not run: No bus\n  Once a service manager runs: systemctl --user daemon-reload && systemctl --user enable codemachine.service && systemctl --user restart codemachine.service\n  Until then: codemachine service run\n',
   )
 })
 

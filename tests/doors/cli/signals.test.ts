@@ -24,7 +24,7 @@ async function endImpatiently(running: RunningCodemachine): Promise<Ended> {
   return await running.ended
 }
 
-promise('O5', 'A signal ends a run and all that it started, and resume goes on from there')
+promise('O5', 'A signal ends a run and all that it started, and resume continues from there')
 describe('a person ends a run', () => {
   test.each([
     ['SIGINT', 130],

@@ -187,7 +187,7 @@ describe('what it is doing', () => {
     expect(lines.last).toBe(undefined)
   })
 
-  test('a wait that was broken off is told of, until it is over', async () => {
+  test('a wait that was interrupted is told of, until it is over', async () => {
     const stopped = { ...over, outcome: { kind: 'interrupted', by: 'stop' } } as const
     const events = [created, started, ended, waiting, { ...waitEnded, reason: 'stopped' }, stopped] as const
     const lines = await said(events, { runs: false })
@@ -242,7 +242,7 @@ test('that it has got stuck, what was done about it, when usage is renewed, and 
   const lines = await said([created, sampleEvents['keep-awake'], ...idle, stuck, limits])
   expect(lines).toMatchObject({
     'so far': '3 of 20 rounds, 10 s of 8 h, 0 of 5M tokens, cost 0.00',
-    stuck: 'no progress in 3 rounds: asked for another way',
+    stuck: 'no progress in 3 rounds: asked for another approach',
     // Two lines have this label: the last one counts here.
     usage: '12 % of the window until 22:00',
     awake: 'kept so by systemd-inhibit',

@@ -60,10 +60,10 @@ To choose another one: codemachine templates select <name>
     'The template "agent" is not started, but called: codemachine --agent <name> "…"',
   )
   expect(await refusal(place, 'templates', 'select', 'change')).toBe(
-    'No specification begins a session of the template "change"; say what you want: codemachine change "…"',
+    'A specification cannot start the template "change"; write a goal: codemachine change "…"',
   )
-  expect(await refusal(place, 'start', '--yes', '--template', 'change')).toMatch(/^No specification begins a session/)
-  expect(await refusal(place, 'queue', 'add', '--template', 'change')).toMatch(/^No specification begins a session/)
+  expect(await refusal(place, 'start', '--yes', '--template', 'change')).toMatch(/^A specification cannot start/)
+  expect(await refusal(place, 'queue', 'add', '--template', 'change')).toMatch(/^A specification cannot start/)
   expect(await run(place, 'templates', 'select', 'goal', '-C', place.directory)).toBe(
     'goal is chosen already (codemachine.toml:1).\n',
   )
@@ -119,10 +119,10 @@ test('what cannot be chosen is refused in a sentence, and nothing is written', a
   )
   expect(await refusal(place, 'templates', 'select', 'crew')).toBe('There is no template "crew"; use build or goal.')
   expect(await refusal(place, 'templates', 'select', 'team')).toBe(
-    'No prompt begins a session of the template "team"; use: codemachine team "…"',
+    'A prompt cannot start the template "team"; use: codemachine team "…"',
   )
   expect(await refusal(place, 'templates', 'select', 'flow')).toBe(
-    'No prompt begins a session of the template "flow"; use: codemachine flow run <file>',
+    'A prompt cannot start the template "flow"; use: codemachine flow run <file>',
   )
   await writeFile(file(place), 'rounds = \n')
   expect(await refusal(place, 'templates', 'select', 'goal')).toBe(

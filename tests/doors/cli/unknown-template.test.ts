@@ -114,7 +114,7 @@ test('a session of a template that this version does not have cannot be begun', 
 
 describe('a prompt that waits for a template that this version cannot start', () => {
   test.each([
-    ['weave', 'This codemachine has no template "weave"; a later one may have it.'],
+    ['weave', 'This version of codemachine has no template "weave"; a newer one may have it.'],
     ['agent', 'The template "agent" is not started, but called: codemachine --agent <name> "…"'],
   ])('is named where nothing else waits, and stays: %s', async (template, problem) => {
     await using scene = await openScene([], { git: false })
@@ -142,7 +142,7 @@ describe('a prompt that waits for a template that this version cannot start', ()
     expect(exitCode).toBe(3)
     expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['Do that'])
     expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-      '000001 is still queued. This codemachine has no template "weave"; a later one may have it.',
+      '000001 is still queued. This version of codemachine has no template "weave"; a newer one may have it.',
     )
     expect((await queue.list()).prompts.map(({ id }) => id)).toEqual(['000001'])
   })

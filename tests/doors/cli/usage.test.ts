@@ -27,7 +27,7 @@ async function refusal(
 
 promise('O137', 'A text that begins with a dash, or is in UTF-16, is refused with how to give it')
 describe('what was typed wrong is said in a sentence, with exit code 2, before anything is written', () => {
-  const empty = 'codemachine: The prompt is empty; say what is to be done. (CM0107)\n'
+  const empty = 'codemachine: The prompt is empty; say what to do. (CM0107)\n'
   test.each<[string, string[], string | RegExp, StartOptions?]>([
     ['an empty goal', [''], empty],
     ['a goal of blanks', [' \n\t '], empty],
@@ -190,7 +190,7 @@ test('records that cannot be kept are said so', async () => {
   expect([exitCode, said]).toEqual([
     2,
     expect.stringMatching(
-      /^codemachine: codemachine cannot keep its records in .*: a file is in the way\. \(CM0609\)\n {2}Set CODEMACHINE_HOME to .*\n$/,
+      /^codemachine: codemachine cannot store its records in .*: a file is in the way\. \(CM0609\)\n {2}Set CODEMACHINE_HOME to .*\n$/,
     ),
   ])
 })

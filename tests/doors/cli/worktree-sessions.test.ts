@@ -314,8 +314,8 @@ test('the sessions of all directories are listed by directory, also of one that 
   expect(stderr.trimEnd().split('\n').sort()).toEqual(
     [
       `codemachine: ${two.journal('20261119_2')} cannot be read: it is a directory; restore the journal.`,
-      expect.stringMatching(/\/forged-\w+ has sessions, and none of the newest says which directory they are of\.$/),
-      expect.stringMatching(/\/lost-\w+ has sessions, and none of the newest says which directory they are of\.$/),
+      expect.stringMatching(/\/forged-\w+ has sessions, but none of the newest names its directory\.$/),
+      expect.stringMatching(/\/lost-\w+ has sessions, but none of the newest names its directory\.$/),
     ].sort(),
   )
   const json = await codemachineHere(place, ['list', '--all', '--json'])

@@ -94,7 +94,7 @@ test('where setting up fails no session begins, the log is named, and the next s
     `codemachine: The worktree ${topOf(place)} is not set up, and no session has begun: worktree.setup (echo first; echo no such package >&2; exit 3) ended with exit code 3 after `,
   )
   expect(failed.stderr).toContain('Its last line: no such package')
-  expect(failed.stderr).toContain('To set it up again, and go on: codemachine --worktree docs "…"')
+  expect(failed.stderr).toContain('To set it up again, and continue: codemachine --worktree docs "…"')
   expect(readFileSync(logIn(failed.stderr), 'utf8')).toMatch(
     /^\$ echo first;.*\nfirst\nno such package\nended with exit code 3 after /,
   )
@@ -113,7 +113,7 @@ test('setting up that does not end is ended, by its bound or by Ctrl+C', async (
   const bounded = { ...env, CODEMACHINE_WORKTREE_SETUP_MINUTES: '0.05' }
   const late = await codemachine(place, args, { env: bounded })
   expect(late.exitCode).toBe(4)
-  expect(late.stderr).toContain('did not end in 0.05 minutes (worktree.setup_minutes).')
+  expect(late.stderr).toContain('did not finish in 0.05 minutes (worktree.setup_minutes).')
   expect(readFileSync(logIn(late.stderr), 'utf8')).toContain('waits\n')
 
   rmSync(join(topOf(place), 'begun'))
@@ -132,7 +132,7 @@ test('setting up that changes files which git tracks is refused, until they are 
     scene.command(['--worktree', 'docs', '--rounds', '1', 'look at it'], {
       env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: setup },
     }).ended
-  const said = 'files are changed that git tracks: README.md.'
+  const said = 'changed files that git tracks: README.md.'
   expect(await start('echo x >> README.md; echo y > new.txt')).toMatchObject({
     exitCode: 4,
     stdout: '',
@@ -152,7 +152,7 @@ test('what setting up does to the repository’s configuration is put back', asy
   const { stderr } = await codemachine(place, ['--worktree', 'docs', 'look at it'], {
     env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: setup },
   })
-  expect(stderr).toContain('changed what your git runs, and it was put back: ')
+  expect(stderr).toContain('changed what your git runs, and it was restored: ')
   expect(readFileSync(join(place.directory, '.git/config'), 'utf8')).toBe(config)
 })
 

@@ -68,8 +68,8 @@ test('two runs at once each get a worktree and a branch, and the checkout of the
     expect(existsSync(join(top, 'staged.txt'))).toBe(false)
     expect(runs[index]?.stderr).toBe(
       [
-        `This works in ${top}, on the new branch codemachine/${name}.`,
-        `What is not committed in ${place.directory} is not in there: 2 changes (codemachine.toml is among them).`,
+        `This session works in ${top}, on the new branch codemachine/${name}.`,
+        `Uncommitted files of ${place.directory} are not in there: 2 changes (codemachine.toml is among them).`,
         `The work lies on the branch codemachine/${name}, in ${top}. To merge it: codemachine land ${name} -C ${place.directory}`,
         '',
       ].join('\n'),
@@ -106,7 +106,7 @@ test('a run from a folder works in the same folder of the worktree, the next one
   go.resolve()
   expect(await second.ended).toMatchObject({
     exitCode: 0,
-    stderr: expect.stringContaining(`This works in ${top}/packages/one, on the branch codemachine/try.\n`),
+    stderr: expect.stringContaining(`This session works in ${top}/packages/one, on the branch codemachine/try.\n`),
   })
   expect(await scene.run('land')).toMatchObject({
     exitCode: 0,

@@ -100,6 +100,6 @@ test('a person names the directories in their settings; a file of a project has 
   const gone = await startCodemachine(place, ['mcp', '--dir', 'gone']).ended
   expect([gone.exitCode, gone.stderr]).toEqual([
     2,
-    'codemachine: There is no directory gone; name one that is there. (CM0106)\n',
+    'codemachine: There is no directory gone; name an existing one. (CM0106)\n',
   ])
 })

@@ -120,7 +120,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
   answered.resolve()
   const held1 = await client.until({ until: ['round'], seen: asked.seen })
   expect(held1.happened).toBe('round')
-  expect((await client.call('unpause')).value.message).toContain('goes on')
+  expect((await client.call('unpause')).value.message).toContain('continues')
   expect((await client.call('stop', { now: true, session: started.session })).value.message).toContain('stops now')
   over.resolve()
   expect(await client.until({ session: started.session })).toMatchObject({ happened: 'ended' })

@@ -119,7 +119,7 @@ test('gates that take longer than a call waits go on, also where the call is tak
 })
 
 promise('O129')
-test('a worktree without a name gets one, but not for what goes on from another session', async () => {
+test('a worktree without a name gets one, but not for what continues from another session', async () => {
   await using scene = await openRealScene([round(claimDone)])
   await using client = await openClient(scene.place)
   const begun = await client.call('start_session', { goal: 'build X', worktree: true, limits: { rounds: 2 } })
@@ -132,7 +132,7 @@ test('a worktree without a name gets one, but not for what goes on from another 
     session: { id: session, outcome: 'done' },
   })
   expect((await client.call('start_session', more)).problem).toBe(
-    `What follows ${session} works where that has worked, so it gets no worktree of its own.`,
+    `A follow-up of ${session} works in the same directory, so it gets no worktree of its own.`,
   )
   expect(git(scene.place, 'worktree', 'list').split('\n')).toHaveLength(2)
 })
@@ -150,7 +150,7 @@ test('a template that works by the specification of the directory needs no goal;
   expect((await client.call('report')).value.text).toContain('A list of books')
   const follows = started.session
   expect((await client.call('start_session', { template: 'goal', follows })).problem).toBe(
-    `What works by the specification follows no session; say what is to be done after ${follows}.`,
+    `What works by the specification follows no session; say what to do after ${follows}.`,
   )
 })
 
@@ -160,7 +160,7 @@ test('whether a person decides on the plan of a change is said as it is begun; a
   await using client = await openClient(scene.place)
   const build = await client.call('start_session', { goal: 'build X', template: 'build', accept_plan: false })
   expect(build.problem).toBe(
-    'The plan of a build from a prompt is carried out as it comes; begin it from a specification to decide on it.',
+    'The plan of a build from a prompt is accepted automatically; to decide on it, begin from a specification.',
   )
   expect((await client.call('queue_list')).value.count).toBe(0)
   const change = { goal: 'Write the limit.', template: 'change', gates: ['sh check.sh'], accept_plan: true }

@@ -209,7 +209,7 @@ test('what is asked of a session never reaches the one that has come to run in i
   const now = await follow('now')
   await now.until(({ data }) => (data.cards as unknown[]).length === 2)
   expect(await post(`sessions/${key}/20261120_1/ask`, { type: 'stop', now: true })).toMatchObject({
-    body: { code: 'other-session', message: 'It is 20261120_2 that runs, and not 20261120_1.' },
+    body: { code: 'other-session', message: '20261120_2 runs now, not 20261120_1.' },
   })
 })
 

@@ -71,7 +71,7 @@ test('where the port of the settings is taken it is the next one, and said; with
   serving.process.stdout?.on('data', (text: string) => said.resolve(String(text)))
   expect(await said.promise).toContain(`Port ${port} is taken; it is `)
   const again = await scene.run('web', '--port', '0')
-  expect(again.stdout).toMatch(/^The page is served already, on port \d+; --port 0 changes nothing of that\.\n/)
+  expect(again.stdout).toMatch(/^The page is already served, on port \d+; --port 0 does not change that\.\n/)
 })
 
 promise('P8', 'An agent in the sandbox that reaches the page gets nothing from it, and finds nothing that opens it')

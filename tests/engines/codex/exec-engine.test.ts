@@ -95,7 +95,7 @@ test('a turn of exec is charged by the model that is named, and where the cost i
     else
       expect(priced.outcomeOf(outcome)).toEqual({
         class: 'config',
-        message: 'Codex does not say which model it works with, so --max-cost cannot be kept; name one with --model.',
+        message: 'Codex does not report its model, so --max-cost cannot be enforced; name one with --model.',
       })
   }
   expect(events.filter(({ type }) => type === 'usage')).toMatchObject([{ model: 'scripted' }])

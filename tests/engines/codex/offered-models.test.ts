@@ -117,7 +117,7 @@ test('a model that is not offered gives way to the default, in one sentence for 
   const offered = { names: new Set(['gpt-a']), usual: 'gpt-b' }
   expect(withOfferedModels(agents, offered)).toEqual({
     agents: [{ name: 'a', model: null }, agents[1], agents[2], { name: 'd', model: null }],
-    remark: "Codex does not offer gpt-5-codex, so the agents that want it use codex's default, gpt-b.",
+    remark: "Codex does not offer gpt-5-codex, so the agents that need it use codex's default, gpt-b.",
   })
   expect(withOfferedModels(agents.slice(1, 3), offered).remark).toBeNull()
 })

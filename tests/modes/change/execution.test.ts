@@ -355,7 +355,7 @@ test.each([
       replies.push(askIn(playing, { type: 'steer', text: 'Mind the proxies.' }))
     },
   })
-  const last = `Only the summary of ${SESSION} follows, and no round that could be told`
+  const last = `Only the summary of ${SESSION} follows, so no agent would read this`
   const message =
     claim === 'none'
       ? `${last}; when it is resumed, the agent of its next round reads it first.`

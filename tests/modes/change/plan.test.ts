@@ -52,7 +52,7 @@ describe('the answer of a planning round', () => {
   })
 
   test.each<[string, object, RegExp]>([
-    ['no description', { description: ' \n' }, /^- `description` is empty; say what is to be done/],
+    ['no description', { description: ' \n' }, /^- `description` is empty; say what to do/],
     [
       'a path that leads out',
       { files: [{ path: 'src/../../x', change: '' }] },

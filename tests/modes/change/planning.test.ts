@@ -134,7 +134,7 @@ test('a plan that is changed twice is shown each time, with what is different, a
   expect(inputs[2]).toContain('No, not Redis.')
   expect(inputs[2]).not.toContain('Use Redis.')
   expect(bodies(events)[0]).not.toContain('```diff')
-  expect(bodies(events)[2]).toContain('## What is different from version 2\n\n```diff')
+  expect(bodies(events)[2]).toContain('## Differences from version 2\n\n```diff')
   expect(bodies(events)[2]).toContain('+Count the requests in memory.')
   expect(versions(events).map(({ author, feedback }) => [author, feedback])).toEqual([
     ['planner', null],
@@ -241,7 +241,7 @@ test('a file that a person has emptied is no version, and has the text of the ve
   })
   expect(outcome).toEqual(planned)
   expect(versions(events)).toHaveLength(1)
-  const empty = /^\*\*plan\/v1\.md was empty, so codemachine put the text of version 1 back\.\*\*/
+  const empty = /^\*\*plan\/v1\.md was empty, so codemachine restored the text of version 1\.\*\*/
   expect(bodies(events).slice(1, 3)).toEqual([expect.stringMatching(empty), expect.stringMatching(empty)])
   expect(bodies(events)[3]).toMatch(/^\*\*You changed nothing in plan\/v1\.md\.\*\*/)
   expect(found).toEqual([expect.stringContaining('of each client'), expect.stringContaining('of each client')])
@@ -347,7 +347,7 @@ test('a person who breaks in at the tenth version is told that there is no other
   expect(changeAfter(events).planning.accepted).toMatchObject({ version: 10, by: 'person' })
 })
 
-test('with --auto the plan is taken as it comes, and that is in the journal', async () => {
+test('with --auto the plan is accepted automatically, and that is in the journal', async () => {
   const { outcome, events } = await plan([answering(FIRST)], { change: { review: 'auto' } })
   expect(outcome).toEqual(planned)
   expect(statesIn(events)).toEqual([...REVIEWING, 'REVIEWING_PLAN.auto-accepted'])

@@ -84,17 +84,17 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a workflow that is a list',
     `${AGENT}[[workflow]]\ndescription = "x"\n`,
-    'x.toml:3:1: workflow: is no table; begin it with a line [workflow]',
+    'x.toml:3:1: workflow: is not a table; begin it with a line [workflow]',
   ],
   [
     'steps that are one table',
     `${AGENT}[workflow.steps]\nagent = "commit"\n`,
-    'x.toml:3:1: workflow.steps: is no list; begin each of its tables with a line [[workflow.steps]]',
+    'x.toml:3:1: workflow.steps: is not a list; begin each of its tables with a line [[workflow.steps]]',
   ],
   [
     'a step that is a text',
     `${AGENT}[workflow]\nsteps = ["commit"]\n`,
-    'x.toml:4:10: workflow.steps[0]: is no table; begin it with a line [[workflow.steps]]',
+    'x.toml:4:10: workflow.steps[0]: is not a table; begin it with a line [[workflow.steps]]',
   ],
   [
     'a description that is a number',
@@ -164,7 +164,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an agent that is a text',
     'agents.commit = "a.md"\n[[workflow.steps]]\nrun = "true"\n',
-    'x.toml:1:17: agents.commit: is no table; begin it with a line [agents.commit]',
+    'x.toml:1:17: agents.commit: is not a table; begin it with a line [agents.commit]',
   ],
   [
     'an agent whose name is a path',
@@ -255,7 +255,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an id that is no slug',
     `${STEP}agent = "commit"\nid = "Run Tests"\n`,
-    'x.toml:6:6: workflow.steps[0].id: is no id; an id has lower-case letters, digits and single dashes, at most 60; write id = "run-tests"',
+    'x.toml:6:6: workflow.steps[0].id: is not an id; an id has lower-case letters, digits and single dashes, at most 60; write id = "run-tests"',
   ],
   [
     'an id twice',
@@ -320,7 +320,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'an input that is a text',
     `${STEP}agent = "commit"\ninput = "x"\n`,
-    'x.toml:6:9: workflow.steps[0].input: is no table; begin it with a line [workflow.steps.input]',
+    'x.toml:6:9: workflow.steps[0].input: is not a table; begin it with a line [workflow.steps.input]',
   ],
   [
     'an unknown key of an input',

@@ -181,7 +181,7 @@ describe('a file of values', () => {
     [
       'v.json',
       '{"a": 1, "a": 2}',
-      'v.json: line 1, column 10: "a" is there twice in the same object; write every key once.',
+      'v.json: line 1, column 10: "a" occurs twice in the same object; write every key once.',
     ],
     ['v.yaml', 'a: 1', '--vars-file v.yaml must end in .toml or .json; rename it.'],
     ['v.json', null, '--vars-file v.json: there is no such file; correct the path.'],

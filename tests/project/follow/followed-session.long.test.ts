@@ -10,9 +10,9 @@ import { openScene } from '../../support/scene.ts'
 promise('C72')
 promise(
   'C73',
-  'Where the changes that a session goes on from are not in the files any more, its agents and the person are told',
+  'Where the changes that a session continues from are not in the files any more, its agents and the person are told',
 )
-test('a session that goes on from another is told the chain before it, and what became of the changes', async () => {
+test('a session that continues from another is told the chain before it, and what became of the changes', async () => {
   await using scene = await openScene([
     round('echo one > one.txt; echo more > more.txt'),
     round(claimDone),

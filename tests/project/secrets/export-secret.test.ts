@@ -72,7 +72,7 @@ test('nothing is written where git would take it, outside of the project, throug
     '.env.added': 'git does not ignore .env.added',
     '../.env': 'does not lie in',
     '/etc/.env': 'does not lie in',
-    '.git/env': '.git/env is no place for a secret',
+    '.git/env': 'A secret cannot be exported to .git/env',
     'private/keys': 'private is a link',
     'gone/.env': 'gone is not there',
     '.env.link': '.env.link cannot be written: it is a link',

@@ -125,7 +125,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
   const COMMAND = 'use a command on one line, such as "npm test".'
   const TABLES = 'begin each gate with a line [[gates]], and write run = "…" below it.'
   const ONE = 'begin it with a line [[gates]], and write run = "…" below it.'
-  const LIST = 'gates is no list; begin each of its tables with a line [[gates]].'
+  const LIST = 'gates is not a list; begin each of its tables with a line [[gates]].'
   test.each([
     ['requird = true', '3: gates.requird is an unknown key; did you mean "required"?'],
     ['everyRound = true', '3: gates.everyRound is an unknown key; did you mean "every_round"?'],
@@ -162,7 +162,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
   test.each([
     ['[gates]\nrun = "npm test"', `1: ${LIST}`],
     ['gates = "npm test"', `1: ${LIST}`],
-    ['gates = ["npm test"]', '1: gates is no table; begin it with a line [[gates]].'],
+    ['gates = ["npm test"]', '1: gates is not a table; begin it with a line [[gates]].'],
     ['gates.run = "npm test"', `1: ${LIST}`],
     ['gates = { run = "npm test" }', `1: ${LIST}`],
     ['verify = "npm test"', `1: verify is "npm test"; use "auto" or "nothing"; a command is a gate: ${ONE}`],
@@ -195,7 +195,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
 test.each([
   [
     {},
-    'codemachine.toml:3: gates.network is true, but the rounds have no network. A gate never has more rights than they. Allow it for both with --network, or remove it.',
+    'codemachine.toml:3: gates.network is true, but the rounds have no network. A gate never has more rights than the rounds. Allow it for both with --network, or remove it.',
   ],
   [{ network: true }, null],
   [{ sandbox: 'danger-full-access' }, null],

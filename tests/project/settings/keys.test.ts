@@ -68,10 +68,13 @@ describe('[keys]', () => {
 
   test.each([
     ['[keys]\npalete = "ctrl+x"', 'config.toml:2: there is no action "palete" in keys; did you mean "palette"?'],
-    ['[keys]\npalette = "crtl+x"', 'config.toml:2: keys.palette is "crtl+x", which is no key; did you mean "ctrl+x"?'],
+    [
+      '[keys]\npalette = "crtl+x"',
+      'config.toml:2: keys.palette is "crtl+x", which is not a key; did you mean "ctrl+x"?',
+    ],
     [
       '[keys]\npalette = "ctrl+pagdown"',
-      'config.toml:2: keys.palette is "ctrl+pagdown", which is no key; did you mean "ctrl+pagedown"?',
+      'config.toml:2: keys.palette is "ctrl+pagdown", which is not a key; did you mean "ctrl+pagedown"?',
     ],
     ['[keys]\npalette = 7', 'config.toml:2: keys.palette is 7; use a key such as "ctrl+x", or a list of at most 8.'],
     [
@@ -100,8 +103,8 @@ describe('[keys]', () => {
     ],
     ['[keys]\nplan = "ctrl+p"', 'config.toml:2: keys.plan cannot be remapped; it stays Ctrl+C.'],
     ['[keys]\npreset = "emacs"', 'config.toml:2: keys.preset is "emacs"; use "vim".'],
-    ['[[keys]]\npalette = "ctrl+x"', 'config.toml:1: keys is no table; begin it with a line [keys].'],
-    ['keys = 3', 'config.toml:1: keys is no table; begin it with a line [keys].'],
+    ['[[keys]]\npalette = "ctrl+x"', 'config.toml:1: keys is not a table; begin it with a line [keys].'],
+    ['keys = 3', 'config.toml:1: keys is not a table; begin it with a line [keys].'],
     [
       '[keys.palette]\nkey = "x"',
       'config.toml:1: keys.palette is a table; use a key such as "ctrl+x", or a list of at most 8.',

@@ -107,7 +107,7 @@ describe('a mistake is told in one sentence with its place', () => {
     ['codexBin = "x"', 'codemachine.toml:1: codexBin is an unknown key; did you mean "codex_bin"?'],
     ['[loging]\nlevel = "info"', 'codemachine.toml:1: loging is an unknown key; did you mean "logging"?'],
     ['[logging]\nlevl = "info"', 'codemachine.toml:2: logging.levl is an unknown key; did you mean "level"?'],
-    ['logging = 3', 'codemachine.toml:1: logging is no table; begin it with a line [logging].'],
+    ['logging = 3', 'codemachine.toml:1: logging is not a table; begin it with a line [logging].'],
     ['rounds.x = 3', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['rounds = { x = 3 }', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['[model]', 'codemachine.toml:1: model is a table; use the name of a model.'],
@@ -119,7 +119,7 @@ describe('a mistake is told in one sentence with its place', () => {
       'codemachine.toml:1:7: not valid TOML: the key, equals sign, and value must be on the same line.',
     ],
     ['[[rounds]]', 'codemachine.toml:1: rounds is a list of tables; use a whole number from 1 to 100000.'],
-    ['[[logging]]\nlevel = "info"', 'codemachine.toml:1: logging is no table; begin it with a line [logging].'],
+    ['[[logging]]\nlevel = "info"', 'codemachine.toml:1: logging is not a table; begin it with a line [logging].'],
     [
       'rounds = 1\nrounds = 2',
       'codemachine.toml:2:1: not valid TOML: defining a key multiple times is invalid; leave one of them out.',

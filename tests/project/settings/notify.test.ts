@@ -91,7 +91,7 @@ describe('a mistake is told with its place, and what may hold a secret is not re
 
   test.each([
     ['[notify]\ncomand = ["x"]', '2: notify.comand is an unknown key; did you mean "command"?'],
-    ['notify = "https://hooks.example"', '1: notify is no table; begin it with a line [notify].'],
+    ['notify = "https://hooks.example"', '1: notify is not a table; begin it with a line [notify].'],
   ])('%s', async (text, said) => {
     await using settings = await openSettings()
     await settings.person(text)

@@ -15,7 +15,7 @@ describe('prices', () => {
     ['[prices.a]\nin = -1\nout = 2\n', ':2: prices.a.in is -1; use a number from 0 to 1000000, per million tokens.'],
     ['[prices.a]\nin = "free"\nout = 2\n', ':2: prices.a.in is "free"; use a number'],
     ['[prices.a]\nin = 1\n', ':1: prices.a.out is missing; write in and out, per million tokens.'],
-    ['[prices]\nin = 1\n', ':2: prices.in is no table; begin it with a line [prices.in].'],
+    ['[prices]\nin = 1\n', ':2: prices.in is not a table; begin it with a line [prices.in].'],
     [
       '[prices.""]\nin = 1\nout = 1\n',
       ':1: prices."" cannot have this name; use the name of a model, such as [prices."gpt-5.5"].',

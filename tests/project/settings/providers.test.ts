@@ -110,7 +110,7 @@ describe('a mistake in a provider is told in one sentence, without what may be a
     [`${LOCAL}when_away = "sleep"`, '3: providers.local.when_away is "sleep"; use one of "wait", "remote", "stop".'],
     [
       `${LOCAL}wire_api = "chat"`,
-      '3: providers.local.wire_api is an unknown key; codex speaks the Responses API alone, and no server that has only "chat"; leave it out.',
+      '3: providers.local.wire_api is an unknown key; codex supports only the Responses API, not "chat"; leave it out.',
     ],
     [`${LOCAL}modell = "x"`, '3: providers.local.modell is an unknown key; did you mean "model"?'],
     [
@@ -129,9 +129,9 @@ describe('a mistake in a provider is told in one sentence, without what may be a
       '[providers."a b"]\nmodel = "x"',
       '1: providers."a b" cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself.',
     ],
-    ['providers = 3', '1: providers is no table; begin it with a line [providers.NAME].'],
-    ['[[providers]]\nmodel = "x"', '1: providers is no table; begin it with a line [providers.NAME].'],
-    ['providers.local = 3', '1: providers.local is no table; begin it with a line [providers.local].'],
+    ['providers = 3', '1: providers is not a table; begin it with a line [providers.NAME].'],
+    ['[[providers]]\nmodel = "x"', '1: providers is not a table; begin it with a line [providers.NAME].'],
+    ['providers.local = 3', '1: providers.local is not a table; begin it with a line [providers.local].'],
     [
       '[providers.local]',
       '1: the provider local has no base_url; name its address, such as base_url = "http://127.0.0.1:8080/v1".',
@@ -160,7 +160,7 @@ describe('a mistake in a provider is told in one sentence, without what may be a
       'UserError: --provider: there is no provider "locall"; did you mean "local"?',
     )
     expect(await places.sentence({ flags: { provider: 'elsewhere' } })).toBe(
-      'UserError: --provider: there is no provider "elsewhere"; there are codex, ollama, lmstudio, local, and what tables [providers.NAME] of your own config.toml name.',
+      'UserError: --provider: there is no provider "elsewhere"; there are codex, ollama, lmstudio, local, and the tables [providers.NAME] of your own config.toml.',
     )
     expect(await places.sentence({ flags: { provider: 'A B' } })).toBe(
       'UserError: --provider is "A B"; use the name of a provider, such as "local" of a table [providers.local], "ollama" or "codex".',

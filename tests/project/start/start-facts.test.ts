@@ -66,7 +66,7 @@ test.each([
     { kind: 'in', by: 'an API key' },
   ],
   [{ account: null, requiresOpenaiAuth: false }, { kind: 'not-needed' }],
-  [{ strange: true }, { kind: 'unknown', why: 'codex gave no known answer' }],
+  [{ strange: true }, { kind: 'unknown', why: 'codex gave an unknown answer' }],
 ])('what codex says of the login is told: %j', async (answer, login) => {
   await using place = await makePlace('')
   const last = (await gather(place, { CODEX_BIN: await writePeer(place.root, answering(answer)) })).at(-1)

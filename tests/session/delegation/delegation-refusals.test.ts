@@ -37,7 +37,7 @@ describe('nothing is started, and whoever asked is told why, for paths', () => {
 describe('nothing is started, and whoever asked is told why', () => {
   test.each([
     ['for an agent that there is not', 'nobody', 'T1: Go.', 'There is no agent "nobody".'],
-    ['for a task that says nothing', 'a', ' \n', 'The task is empty; say what is to be done.'],
+    ['for a task that says nothing', 'a', ' \n', 'The task is empty; say what to do.'],
     ['for a task of 300 KB', 'a', 'ä'.repeat(150_000), 'larger than 256 KiB'],
   ])('%s', async (_when, agent, task, expected) => {
     await using scene = await openScene()

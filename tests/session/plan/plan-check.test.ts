@@ -327,7 +327,7 @@ describe('a plan that a person wants to see', () => {
     for (const said of ['decide accept', 'unpause'] as const) {
       const build = openBuild()
       const { events, codes, replies } = await build.run([works], asked, [{ on: 'decision-asked', say: [said] }])
-      expect([codes, replies]).toEqual([['done'], ['s goes on.']])
+      expect([codes, replies]).toEqual([['done'], ['s continues.']])
       expect(answers(events)).toEqual([['accept', null]])
       expect(ofType(events, 'round-started').map(({ part }) => part)).toEqual([
         'team-building',

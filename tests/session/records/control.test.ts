@@ -227,7 +227,7 @@ test('what was set aside more than a day ago is removed by the next run', async 
 })
 
 test('an empty text is refused before it is sent', async () => {
-  expect(await send('  ')).toEqual({ code: 'bad-text', message: 'The prompt is empty; say what is to be done.' })
+  expect(await send('  ')).toEqual({ code: 'bad-text', message: 'The prompt is empty; say what to do.' })
 })
 
 test('a command that cannot be taken costs no other one its answer, nor the run its end', async () => {

@@ -41,14 +41,12 @@ test('a text that is gone, changed, unreadable or was never kept is refused with
     return error instanceof Error ? error.message : ''
   }
   await writeFile(path, '{ }')
-  expect(await refusal()).toBe(
-    `${path} is not the text any more with which the session began; put it back, or begin a new session.`,
-  )
+  expect(await refusal()).toBe(`${path} was changed since the session began; restore it, or begin a new session.`)
   await writeFile(path, Buffer.from([0xff, 0xfe, 0xfd]))
   expect(await refusal()).toContain(`${path} is not UTF-8 text`)
   await rm(path)
-  expect(await refusal()).toContain(`${path} is gone, with which the session began; put it back`)
-  expect(await refusal('other.md')).toBe(`The session keeps no text of the name ${join(folder, 'kept', 'other.md')}.`)
+  expect(await refusal()).toContain(`${path}, which the session needs, was deleted; put it back`)
+  expect(await refusal('other.md')).toBe(`The session has no stored text named ${join(folder, 'kept', 'other.md')}.`)
 })
 
 const same = (text: string) => text
@@ -61,7 +59,7 @@ test('a text of more than 16 MiB is refused before anything is made of it', () =
 })
 
 test.each(['', '../a', 'a/b', '.hidden', 'grün', 'x'.repeat(101), 'a\n'])('no text has the name %j', name => {
-  expect(() => refuseTexts([{ name, text: '' }], same)).toThrow('No text can be kept')
+  expect(() => refuseTexts([{ name, text: '' }], same)).toThrow('A text cannot be stored')
 })
 
 test('no two texts have names that are one on some system', () => {
@@ -73,5 +71,5 @@ test('no two texts have names that are one on some system', () => {
       ],
       same,
     ),
-  ).toThrow('No text can be kept')
+  ).toThrow('A text cannot be stored')
 })

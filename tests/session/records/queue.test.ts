@@ -102,7 +102,7 @@ describe('prompts that wait', () => {
   })
 
   test('are refused if they are empty or longer than a session takes', async () => {
-    await expect(queue.add(' \n', at)).rejects.toThrow('The prompt is empty; say what is to be done.')
+    await expect(queue.add(' \n', at)).rejects.toThrow('The prompt is empty; say what to do.')
     await expect(queue.add('x'.repeat(1_048_577), at)).rejects.toThrow(
       'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.',
     )

@@ -103,7 +103,7 @@ test('records that cannot be written are told in one sentence', async () => {
   for (const home of [file, join(file, 'in')])
     await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
       name: 'UserError',
-      message: `codemachine cannot keep its records in ${home}: a file is in the way.`,
+      message: `codemachine cannot store its records in ${home}: a file is in the way.`,
     })
   await expect(open({ directory: file })).rejects.toThrow(
     `${file} is not a directory; codemachine needs one to work in.`,
@@ -119,7 +119,7 @@ test.runIf(isLinux)(
     for (const home of ['/proc/nope', '/proc/nope/deep'])
       await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
         name: 'UserError',
-        message: `codemachine cannot keep its records in ${home}: nothing can be created there.`,
+        message: `codemachine cannot store its records in ${home}: nothing can be created there.`,
         exitCode: 2,
       })
   },

@@ -67,8 +67,8 @@ test('a command that fails is told once, however often it fails', async () => {
 })
 
 test.each([
-  ['no-such-notify', 'is not there; correct notify.command in the settings.'],
-  ['/no-such-notify', 'is not there, or may not be run; correct notify.command in the settings.'],
+  ['no-such-notify', 'does not exist; correct notify.command in the settings.'],
+  ['/no-such-notify', 'does not exist, or may not be run; correct notify.command in the settings.'],
 ])('a command that is not there is told by name: %s', async (name, what) => {
   await using opened = await openForTest(() => ({ command: [name] }))
   opened.tell(ended)
@@ -100,7 +100,7 @@ test('a command that an agent can write is not run, by path or by name; nor are 
     await using opened = await openForTest(() => ({ command: [program] }), more)
     opened.tell(ended)
     expect(await opened.saidProblems(1)).toEqual([
-      `The notification command ${program} is not run: agents can write there. Keep it elsewhere.`,
+      `The notification command ${program} is not run, because agents can change it. Move it elsewhere.`,
     ])
   }
   await using opened = await openForTest(() => ({ command: ['sh', '-c', 'notify; jq; echo "$PATH" >path.json'] }), more)

@@ -129,7 +129,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     ...head,
     event: 'stuck',
     title: 'codemachine in parser: stuck',
-    message: `No progress in 3 rounds. The next round is asked for another way. ${GOAL}`,
+    message: `No progress in 3 rounds. The next round is asked for another approach. ${GOAL}`,
     round: 5,
     rounds: 3,
     why: 'nothing-changed',

@@ -112,7 +112,9 @@ test('one that stays out of order is given up after three attempts', async () =>
   opened.tell(ended)
   await opened.clock.over(1000)
   await opened.clock.over(5000)
-  expect(await opened.saidProblems(1)).toEqual([`The webhook ${hook.origin}/… did not take a notification (HTTP 503).`])
+  expect(await opened.saidProblems(1)).toEqual([
+    `The webhook ${hook.origin}/… did not accept a notification (HTTP 503).`,
+  ])
   expect(hook.received.length).toBe(3)
 })
 
@@ -122,7 +124,7 @@ test('what it refuses is not sent again', async () => {
   opened.tell(ended)
   opened.tell(needsPerson)
   await opened.notifier.close()
-  expect(opened.problems).toEqual([`The webhook ${hook.origin}/ did not take a notification (HTTP 404).`])
+  expect(opened.problems).toEqual([`The webhook ${hook.origin}/ did not accept a notification (HTTP 404).`])
   expect(hook.received.length).toBe(2)
 })
 
@@ -132,7 +134,7 @@ test('a redirect is not followed', async () => {
   await using opened = await openForTest(() => ({ webhook: hook.origin }))
   opened.tell(ended)
   expect(await opened.saidProblems(1)).toEqual([
-    `The webhook ${hook.origin}/ redirects elsewhere (HTTP 302), which is not followed; name the other address in notify.webhook.`,
+    `The webhook ${hook.origin}/ redirects elsewhere (HTTP 302); write the new address into notify.webhook.`,
   ])
   expect([hook.received.length, other.received.length]).toEqual([1, 0])
 })
@@ -234,7 +236,7 @@ test('a test is sent on every way, and each tells how it went', async () => {
   expect(await sendTest(settings, options)).toEqual([
     {
       channel: 'command',
-      problem: 'The notification command no-such-notify is not there; correct notify.command in the settings.',
+      problem: 'The notification command no-such-notify does not exist; correct notify.command in the settings.',
     },
     { channel: 'webhook', problem: null },
     { channel: 'terminal', problem: null },

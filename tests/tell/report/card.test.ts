@@ -53,15 +53,15 @@ test('where only parts of a session have gates, the card says which checked them
   const data = goodNight().report()
   const ofParts = { ...data, proof: { ...data.proof, gates: [] } }
   const text = card(ofParts, 100).join(' ').replaceAll(/\s+/g, ' ')
-  expect(text).toContain('no gates are configured for the whole; its steps were checked by tests, build')
+  expect(text).toContain('no gates check the whole result; its steps were checked by tests, build')
   const none = { ...ofParts, gateRuns: { ...data.gateRuns, entries: [] } }
   expect(card(none, 100).join(' ')).toContain('no command was run that proves it')
 })
 
 test('the card of a good night says how it ended, with what proof, what changed, what it took, and what to type', () => {
   expect(card(goodNight().report(), 100)).toEqual([
-    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; what you asked for was`,
-    'not itself checked',
+    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; your request itself was`,
+    'not checked',
     'goal     Add a dark mode, with tests.',
     'proof    tests: flaky, 41.2 s; it failed (exit code 1), and passed when it was run again on the same',
     '         files',
@@ -98,9 +98,9 @@ test('what gates and rounds did that a person has to know is on the card, howeve
   expect(card(night.end({ kind: 'limit', limit: 'rounds' }).report(), 100).slice(2, 10)).toEqual([
     'left     gate npm test -- --reporter=dot…er=dot --run: failed (exit code 1)',
     'proof    npm test -- --reporter=dot…er=dot --run: failed (exit code 1), 41.2 s',
-    'note     gate npm test -- --reporter=dot…er=dot --run: it changed 2 files itself, which is not taken',
-    "         for the agent's work: a.txt, dist/b.js",
-    '         round 1 changed codemachine.toml; what it says now counts from the next run on',
+    'note     gate npm test -- --reporter=dot…er=dot --run: it changed 2 files itself, which does not',
+    "         count as the agent's work: a.txt, dist/b.js",
+    '         round 1 changed codemachine.toml; its new content applies from the next run',
     '         no gate protects its files, so nothing checks whether tests were weakened',
     'changes  1 file',
     'took     1 round, 5h12m, 50.2k tokens',
@@ -115,7 +115,7 @@ test('what is left comes before what was done, and a command is never cut', () =
   expect(lines.filter(line => line.endsWith(here))).toHaveLength(3)
 })
 
-test('of a template that is told what came before, the command that goes on from it is there, once it has ended', () => {
+test('of a template that is told what came before, the command that continues from it is there, once it has ended', () => {
   const follow = `codemachine change --follow-up ${ID} "…"`
   const done = eventfulNight().end({ kind: 'done', verified: true }).report()
   const lines = card({ ...done, work: { ...done.work, follow } }, 80)

@@ -43,7 +43,7 @@ test('without a format the card is shown, and says how the whole report is had',
   await lived(place, goodNight())
   expect(await show(place)).toBe(0)
   expect(place.written()).toContain(
-    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; what\nyou asked for was not itself checked\n`,
+    `${ID}  done, gates pass: verified by 2 gates, reviewed; flaky: tests; your\nrequest itself was not checked\n`,
   )
   expect(place.written()).toMatch(/report +codemachine report 20261120_1 --open\n$/)
 })
@@ -72,12 +72,12 @@ test('--json and --md go to stdout, or into a file', async () => {
   })
   await show(place, { md: true, output: 'report.md' })
   expect(await readFile(join(place.directory, 'report.md'), 'utf8')).toMatch(
-    /^# Done, gates pass: verified by 2 gates, reviewed; flaky: tests; what you asked for was not itself checked\n/,
+    /^# Done, gates pass: verified by 2 gates, reviewed; flaky: tests; your request itself was not checked\n/,
   )
   const missing = join(place.directory, 'no', 'such.md')
   expect(await refusal(show(place, { md: true, output: missing }))).toEqual([
     2,
-    `The report cannot be written to ${missing}: its folder is not there; name another file.`,
+    `The report cannot be written to ${missing}: its folder does not exist; name another file.`,
     null,
   ])
 })
@@ -188,7 +188,7 @@ test('--open has no program of an agent open the page, and while the session is 
     })
   const nowhere = await show({ DISPLAY: '' })
   expect(nowhere).toMatchObject({ exitCode: 0, stdout: `${join(folder, 'report.html')}\n` })
-  expect(nowhere.stderr).toContain('no desktop')
+  expect(nowhere.stderr).toContain('No desktop')
   const lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(0) })
   expect(await show({})).toMatchObject({
     exitCode: 0,

@@ -332,7 +332,7 @@ describe('a file that a gate protects and that is as it was at the start', () =>
     const { putBack, text, page } = told(night().round().savepoint(2, 1, ['a.txt']).report())
     expect(putBack).toEqual([true])
     expect(text).toContain('tests/run.sh (changed in round 1, and put back)')
-    expect(text).toContain('Rounds changed 1 file that gates protect, and put back what they changed')
+    expect(text).toContain('Rounds changed 1 file that gates protect, and undid these changes')
     expect(page).toContain('changed in round 1, and put back')
   })
 

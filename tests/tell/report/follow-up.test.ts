@@ -4,7 +4,7 @@ import { promise } from '../../support/promise.ts'
 import { hostileNight } from './hostile-night.ts'
 import { badNight, goodNight } from './made-up-night.ts'
 
-test('whoever goes on from a session is told what was asked, how it ended, what changed, and what is left', () => {
+test('whoever continues from a session is told what was asked, how it ended, what changed, and what is left', () => {
   const text = followUpOf(badNight('Add a dark theme.').report())
   expect(text).toMatch(/^# What session 20261120_1 came to\n\n## What was asked for\n\nAdd a dark theme\.\n/)
   expect(text).toContain('the review goes round in circles')

@@ -81,7 +81,7 @@ describe.skipIf(!hasBrowser)(`the page of a report${WITHOUT_BROWSER}`, () => {
       await using opened = await open(goodNight().report(), look)
       const { page, noise } = opened
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(
-        'Done, gates pass: verified by 2 gates, reviewed; flaky: tests; what you asked for was not itself checked',
+        'Done, gates pass: verified by 2 gates, reviewed; flaky: tests; your request itself was not checked',
       )
       const charts = page.locator('.numbers').getByRole('img')
       expect(await charts.count()).toBe(3)

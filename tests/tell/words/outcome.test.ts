@@ -64,7 +64,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'free-disk-space': [
     { do: 'free-disk-space' },
-    'Free some space; nothing that was journaled before is lost, and codemachine resume continues.',
+    'Free some space, then type codemachine resume; nothing recorded before is lost.',
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },

@@ -226,7 +226,7 @@ describe('the proof of a session', () => {
     const claimed = [failedBefore, ended, sampleEvents.savepoint, asked, nominated, passed]
     expect(said([...claimed, moreSamples['review found again']])).toMatchObject({
       gates: 'tests passed, lint not run yet (not required), types not run yet',
-      review: 'review 1: 2 findings, 1 of them found before and left to you',
+      review: 'review 1: 2 findings, 1 of them found before (you decide)',
       kept: 'the work as it was after round 1 (savepoint fedcba987654); codemachine savepoints',
       asked: '1 question was asked; codemachine questions shows it',
     })
@@ -249,7 +249,7 @@ describe('the proof of a session', () => {
     const done = { ...sampleEvents['session-ended'], outcome: { kind: 'done', verified: true } } as const
     const proof = [ended, nominated, passed, moreSamples['review agreed'], sampleEvents['done-accepted'], done]
     expect(said(proof, false).state).toBe(
-      'done, gates pass: verified by 1 gate, reviewed; what you asked for was not itself checked',
+      'done, gates pass: verified by 1 gate, reviewed; your request itself was not checked',
     )
     expect(proofReport(stateAfter([ended, gate]), false).checking).toBeNull()
   })

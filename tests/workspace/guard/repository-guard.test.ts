@@ -80,7 +80,7 @@ describe('a repository that was there before', () => {
     mkdirSync(dirname(aside), { recursive: true })
     writeFileSync(aside, 'in the way')
     expect((await guard.check())?.problems.join()).toMatch(
-      /\.git\/config could not be taken away.*post-commit could not be/,
+      /\.git\/config could not be removed.*post-commit could not be/,
     )
     rmSync(aside)
     expect((await guard.check())?.restored).toEqual(['.git/config', '.git/hooks/post-commit'])
@@ -334,7 +334,7 @@ describe('after a run that was cut off in a round', () => {
     plant(work)
     mkdirSync(dirname(aside), { recursive: true })
     writeFileSync(aside, 'in the way')
-    expect((await restoreAfterCrash(baselineFile))?.problems.join()).toContain('.git/config could not be taken away')
+    expect((await restoreAfterCrash(baselineFile))?.problems.join()).toContain('.git/config could not be removed')
     unlinkSync(aside)
     const guard = await open()
     expect((await guard.check())?.restored).toEqual(['.git/config'])
@@ -372,7 +372,7 @@ describe('after a run that was cut off in a round', () => {
 
   it('a baseline that cannot be read is told of, once', async () => {
     writeFileSync(baselineFile, '{"v":1,')
-    expect((await restoreAfterCrash(baselineFile))?.problems.join()).toContain('look for yourself')
+    expect((await restoreAfterCrash(baselineFile))?.problems.join()).toContain('check yourself')
     expect(await restoreAfterCrash(baselineFile)).toBeNull()
   })
 })

@@ -86,6 +86,8 @@ test(`rules that cannot be put back are said, with what is in the way${unless(!i
   const rules = new IgnoreRules(root)
   await removed()
   await chmod(join(root, '.codemachine'), 0o500)
-  expect(await rules.keep()).toMatch(/ was gone, so git can commit the memory, and it cannot be put back: .*EACCES/)
+  expect(await rules.keep()).toMatch(
+    / was gone, so git can commit the memory, and codemachine cannot restore it: .*EACCES/,
+  )
   await chmod(join(root, '.codemachine'), 0o700)
 })

@@ -80,7 +80,7 @@ describe('a tasks.json', () => {
     ['{"tasks":[],"own":{"__proto__":1,"__proto__":2}}', 'line 1, column 34: "__proto__"'],
     ['{"tasks":[],"own":{"a":"\\"","b":1,"b":2}}', 'line 1, column 35: "b"'],
   ])('in which a key occurs twice is refused, with the place of the second: %j', (text, place) => {
-    expect(problem(text)).toBe(`${place} is there twice in the same object; write every key once.`)
+    expect(problem(text)).toBe(`${place} occurs twice in the same object; write every key once.`)
   })
 
   test('may have the same key in different objects', () => {

@@ -183,7 +183,7 @@ describe('a savepoint', () => {
     await prints.take()
     const gone = '0123456789'.repeat(4)
     expect(await savepoints.keep({ session, round: 2, tree: gone, at: 1_000_000 })).toBe(null)
-    expect(warnings).toEqual([`There is no savepoint of round 2, for git failed: fatal: bad object ${gone}`])
+    expect(warnings).toEqual([`There is no savepoint of round 2, because git failed: fatal: bad object ${gone}`])
   })
 
   it('takes no part of what an agent has put into the repository under the hash of another content', async () => {

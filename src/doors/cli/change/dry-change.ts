@@ -17,7 +17,7 @@ export async function dryRun(
 ): Promise<number> {
   const directory = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory })
-  if (records === undefined) throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
+  if (records === undefined) throw new UserError('CM0106', `${directory} is not a directory; name an existing one.`)
   const dry = await dryChange(context, records, wanted, options)
   context.stdout.write(flags.json ? `${JSON.stringify(dry)}\n` : safeText(`${sectionsOf(dry).join('\n\n')}\n`))
   return 0
@@ -34,9 +34,9 @@ function sectionsOf({ directory, codex, options, follows, request, context, plan
     'A dry run: nothing is started, written or spent.',
     `It would be a change in ${directory}, with codex ${codex}.`,
     `Planned by ${model ?? "codex's own model"} (${effort === null ? 'its own effort' : `effort ${effort}`}); carried out by ${who}.`,
-    `The plan would be ${options.review === 'auto' ? 'taken as it comes' : 'shown'}, and ${carriedOut(options)}.`,
-    `A failed verification would be fixed ${formatCount(fixAttempts, 'time')} at the most.`,
-    ...(follows === null ? [] : [`It would go on from ${follows}.`]),
+    `The plan would be ${options.review === 'auto' ? 'accepted automatically' : 'shown'}, and ${carriedOut(options)}.`,
+    `A failed verification would be fixed at most ${formatCount(fixAttempts, 'time')}.`,
+    ...(follows === null ? [] : [`It would continue from ${follows}.`]),
   ]
   return [
     head.join('\n'),

@@ -63,7 +63,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   if (reply === null) throw about(await nobodyWaits(context, records, session, flags))
   if (reply.code === 'not-asked') throw about(await notWaiting(context, records, session, reply.message))
   if (!isTaken(reply))
-    throw about(new UserError('CM0617', reply.message, { hint: `What waits: codemachine plan${at(flags)}` }))
+    throw about(new UserError('CM0617', reply.message, { hint: `The waiting plan: codemachine plan${at(flags)}` }))
   context.stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${inPlace(reply.message)}\n`)
   return 0
 }
@@ -94,17 +94,16 @@ function readWords(words: readonly string[]): { action: Action; wanted: string |
 }
 
 function refuseFlags(action: Action, { version, diff }: PlanFlags): void {
-  if (diff && action !== 'show')
-    throw new UserError('CM0102', '--diff means something only with: codemachine plan show')
+  if (diff && action !== 'show') throw new UserError('CM0102', '--diff works only with: codemachine plan show')
   if (version !== undefined && action === EDIT)
-    throw new UserError('CM0102', '--version means something only with: codemachine plan show, accept, reject')
+    throw new UserError('CM0102', '--version works only with: codemachine plan show, accept, reject')
 }
 
 /** The number of a version as it was typed, such as `2` or `v2`. A `UserError` if it is none. */
 function versionIn(typed: string): number {
   const [, digits] = /^v?(\d{1,9})$/.exec(typed.trim()) ?? []
   if (digits === undefined)
-    throw new UserError('CM0103', `--version takes the number of a version, and not "${oneLine(typed, WORD_CHARS)}".`)
+    throw new UserError('CM0103', `--version takes the number of a version, not "${oneLine(typed, WORD_CHARS)}".`)
   return Number(digits)
 }
 
@@ -176,7 +175,7 @@ function versionOf(plans: readonly ShownPlan[], { version }: PlanFlags, id: stri
   const found = plans.find(each => each.version === wanted)
   if (found !== undefined) return found
   const [from, to] = [plans[0]?.version, last?.version]
-  const there = from === to ? `there is version ${to} alone` : `there are ${from} to ${to}`
+  const there = from === to ? `there is only version ${to}` : `there are ${from} to ${to}`
   throw new UserError('CM0616', `${id} has no version ${wanted} of its plan; ${there}.`)
 }
 
@@ -192,7 +191,7 @@ async function withPlan(context: CliContext, records: Records, session: string |
   throw new UserError(
     'CM0616',
     session === null ? `There is no plan in ${records.directory} yet.` : `${session} has no plan yet.`,
-    { hint: `How it stands: codemachine ${session === null ? 'list' : 'status'}` },
+    { hint: `Its progress: codemachine ${session === null ? 'list' : 'status'}` },
   )
 }
 
@@ -239,22 +238,18 @@ async function notWaiting(
   if (asked === null || asked.standing !== 'running') return new UserError('CM0616', message)
   const { state } = asked
   const { id, decided } = state
-  const hint = 'What it does: codemachine status'
+  const hint = 'Its current work: codemachine status'
   const accepted = plansOf(state).findLast(each => each.accepted !== null)
   if (accepted !== undefined) {
     return new UserError('CM0616', `Version ${accepted.version} of the plan of ${id} has been accepted already.`, {
-      hint: 'To have it changed: codemachine replan "…"',
+      hint: 'To change it: codemachine replan "…"',
     })
   }
   if (decided?.id === PLAN_DECISION) {
     const why = `it was answered with "${oneLine(decided.choice, WORD_CHARS)}"`
-    return new UserError(
-      'CM0616',
-      `No plan of ${id} waits just now: ${why}, and what comes of that is not there yet.`,
-      { hint },
-    )
+    return new UserError('CM0616', `No plan of ${id} waits now: ${why}, and the result is not there yet.`, { hint })
   }
-  return new UserError('CM0616', `No plan of ${id} waits for an answer just now.`, { hint })
+  return new UserError('CM0616', `No plan of ${id} waits for an answer now.`, { hint })
 }
 
 function at({ cd }: PlanFlags): string {

@@ -14,7 +14,7 @@ export function addChange(program: Command, does: Does): void {
   const said = new Set<string>()
   const command = program
     .command('change')
-    .argument('[request...]', 'what is to be changed; - reads it from standard input')
+    .argument('[request...]', 'what to change; - reads it from standard input')
     .description('make one change: plan it, ask you to accept the plan, carry it out task by task, and prove it')
     .addHelpText('after', WHILE_IT_RUNS)
     .on('option:executor', () => said.add('--executor'))
@@ -24,10 +24,10 @@ export function addChange(program: Command, does: Does): void {
     .addOption(worktreeOption())
     .addOption(new Option('--follow-up [session]', 'build on the result of another session (the newest change here)'))
     .option('-n, --dry-run', 'only print the context and the prompts; nothing is started and nothing spent')
-    .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
+    .option('--wait', 'if another codemachine runs here, wait for its end, at most --max-wait')
     .action(async (...typed: unknown[]) => {
       if (said.size > 1)
-        throw new UserError('CM0102', `${[...said].join(' and ')} cannot stand together; leave one of them out.`)
+        throw new UserError('CM0102', `${[...said].join(' and ')} cannot be combined; leave one of them out.`)
       await run(...typed)
     })
 }

@@ -76,7 +76,7 @@ async function typedChange(context: CliContext, words: readonly string[], flags:
 
 /** Nobody asks for a change by the id of a session. */
 const SESSION = /^\s*\d{8}_\d+\s*$/
-const NO_REQUEST = 'There is no request; say what is to be changed.'
+const NO_REQUEST = 'There is no request; say what to change.'
 
 function wordsForSession(id: string): string {
   return `${id} is a session, not a request. To resume it: codemachine resume ${id}. To build on its result: codemachine change --follow-up ${id} "…"`

@@ -172,9 +172,9 @@ async function isFree(context: CliContext, { at, maker }: Conversation, asks: bo
   if (context.clock.now() - at >= RECENT_MS) return true
   const name = CONVERSATION_MAKERS[maker]
   warnOn(context)(
-    `The conversation was written to within the last minute. If ${name} is still at work here, two agents change the same files; end it first.`,
+    `The conversation changed within the last minute. If ${name} still works here, two agents change the same files; end it first.`,
   )
   if (!asks) return true
-  const [answer = false] = await askEach(context, ['Start all the same?'], false)
+  const [answer = false] = await askEach(context, ['Start anyway?'], false)
   return answer
 }

@@ -52,7 +52,7 @@ export async function agent(context: CliContext, asked: AskedAgent): Promise<num
   if (typed !== '') {
     throw new UserError(
       'CM0102',
-      `A session runs in ${directory}, and its model and its sandbox count; leave ${typed} out.`,
+      `A session runs in ${directory}, and its model and sandbox apply; leave ${typed} out.`,
     )
   }
   const real = await realpath(folder)
@@ -162,13 +162,9 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
         exitCode: 4,
       })
     case 'gone':
-      throw new UserError(
-        'CM1014',
-        `The session in ${directory} has taken the task, and has gone; there is no result.`,
-        {
-          exitCode: 4,
-        },
-      )
+      throw new UserError('CM1014', `The session in ${directory} accepted the task, but ended without a result.`, {
+        exitCode: 4,
+      })
     default:
       return unreachable(asked)
   }
@@ -178,7 +174,7 @@ function show({ stdout, stderr }: CliContext, { state, text }: AgentReply, strea
   const exitCode = replyExitCode(state) ?? 4
   if (streamed !== 'nothing') stdout.write('\n')
   if (exitCode !== 0)
-    stderr.write(`codemachine: ${safeText(text.trim()) || 'There is no result, and nobody has said why.'}\n`)
+    stderr.write(`codemachine: ${safeText(text.trim()) || 'There is no result, and no reason is known.'}\n`)
   else if (streamed !== 'whole') stdout.write(`${shownOn(stdout, text.trimEnd())}\n`)
   return exitCode
 }

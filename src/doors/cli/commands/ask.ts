@@ -150,7 +150,7 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
 
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
-      throw new UserError('CM0104', 'There is no prompt; say what is to be done: codemachine queue add "…"')
+      throw new UserError('CM0104', 'There is no prompt; say what to do: codemachine queue add "…"')
     const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
     const { templateNamed } = await import('../../../project/start/templates.ts')
     const { settingsOf } = await import('../../../project/open-run.ts')
@@ -238,7 +238,7 @@ export async function queueMove(
 export async function queueRemove(context: CliContext, id: string, flags: LookFlags): Promise<number> {
   const { queue } = await openHere(context, flags)
   await queue.remove(id)
-  return printDone(context, flags, `Took ${whole(id)} out of the queue.`, { id: whole(id) })
+  return printDone(context, flags, `Removed ${whole(id)} from the queue.`, { id: whole(id) })
 }
 
 /** An id as it is stored; as typed it may lack its zeros. */

@@ -18,7 +18,7 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const wanted = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory: wanted })
-  if (records === undefined) throw new UserError('CM0106', `${wanted} is not a directory; name one that is there.`)
+  if (records === undefined) throw new UserError('CM0106', `${wanted} is not a directory; name an existing one.`)
   const { directory } = records
   const { settings, sources, agentTables } = await settingsOf(context, directory, runOptionsOf(flags))
   const kind = named ?? templateNamed(context.templates, settings.mode, 'start')
@@ -38,7 +38,7 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   const head = [
     'A dry run: nothing is started, written or spent.',
     `It would be a session of the template ${template} in ${directory}, with codex ${codex}.`,
-    'A model that this codex or the account does not offer gives way to its own.',
+    'If codex or the account does not offer a model, codex uses its own.',
     ...describeSpecification(specification),
   ]
   context.stdout.write(`${[head.join('\n'), section('The goal', goal), ...sections(run)].join('\n\n')}\n`)

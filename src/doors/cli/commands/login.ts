@@ -17,7 +17,7 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
   if (way === 'browser' && !(context.stdin.isTTY && context.stdout.isTTY)) {
     throw new UserError(
       'CM0105',
-      'Nobody can answer a browser here, where there is no terminal; use --device-auth, or --with-api-key with the key on standard input.',
+      'The browser login needs a terminal, and there is none; use --device-auth, or --with-api-key with the key on standard input.',
     )
   }
   const place = await openLoginPlace(context, flags)

@@ -117,7 +117,7 @@ async function listAll(context: CliContext, { json = false }: { json?: boolean }
     if (!json) stdout.write(`${listed.length === 1 ? '' : '\n'}${await directoryInWords(context, each)}`)
   }
   const left = found.length - shown.length
-  if (left > 0) say(`${left} more, whose sessions are older, are not shown.`)
+  if (left > 0) say(`${left} more with older sessions are not shown.`)
   if (json) stdout.write(`${JSON.stringify(listed)}\n`)
   else if (listed.length === 0) stdout.write('No sessions yet. Start one with: codemachine "…"\n')
   return 0
@@ -145,7 +145,7 @@ async function readDirectory(
   const { directoryOfRecords } = await import('../../../project/environment/directory-of-records.ts')
   const directory = await directoryOfRecords(found, newest, context.platform)
   if (directory === null) {
-    say(`${found.folder} has sessions, and none of the newest says which directory they are of.`)
+    say(`${found.folder} has sessions, but none of the newest names its directory.`)
     return null
   }
   // Where nobody follows the fleet just now, nothing here says how its session stands: `fleet list` does.
@@ -222,7 +222,7 @@ const MOST_TITLE = 500
 async function none(records: Records): Promise<string> {
   return (await records.sessions()).length === 0
     ? `No sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
-    : `There is no session in ${records.directory} that can be read.\n`
+    : `No session in ${records.directory} can be read.\n`
 }
 
 function sayOn({ stderr }: CliContext): (problem: string) => void {
@@ -232,7 +232,7 @@ function sayOn({ stderr }: CliContext): (problem: string) => void {
 /** Where to look in a workspace, whose sessions run in its projects; a line, or nothing. */
 async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise<string> {
   const hasProjects = await pathExists(join(directory, 'projects', '.gitignore'))
-  return hasProjects ? 'What teams have made in projects/: codemachine team list\n' : ''
+  return hasProjects ? 'Projects of teams in projects/: codemachine team list\n' : ''
 }
 
 /** The sessions of one place that can be read, by their ids. */

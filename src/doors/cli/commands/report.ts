@@ -133,7 +133,7 @@ function refuseName(flag: keyof typeof ENDINGS, file: string | true | undefined)
   if (file === undefined || file === true || file === '-') return
   const ending = ENDINGS[flag]
   if (extname(file).toLowerCase() === ending) return
-  const hint = `Name a file that ends in ${ending}. A session stands first: codemachine report ${file} --${flag}`
+  const hint = `Name a file that ends in ${ending}. The session comes first: codemachine report ${file} --${flag}`
   throw new UserError('CM0103', `--${flag} writes a file that ends in ${ending}, and ${file} does not.`, { hint })
 }
 
@@ -155,7 +155,7 @@ async function putPicture(made: Made, file: string | true): Promise<void> {
   const { BROWSER_VARIABLE, findBrowser, takePicture } = await import('../../../platform/headless-browser.ts')
   const where = await writableIn(records.directory, env, await agentFolders(context))
   const { path, wrong } = await findBrowser({ env, platform, home, where })
-  const none = `There is no Chromium, Chrome or Edge to draw the picture with; install one, or name it in ${BROWSER_VARIABLE}.`
+  const none = `The picture needs Chromium, Chrome or Edge, and none was found; install one, or name it in ${BROWSER_VARIABLE}.`
   if (path === null) throw new UserError('CM0110', wrong === null ? none : `${wrong}.`, { hint })
   const picture = await takePicture(path, page, { env, signal, temporary: records.folder, ...PICTURE })
   if (signal.aborted) throw new Interrupted(signal.reason)
@@ -174,7 +174,7 @@ async function put({ context }: Made, output: string | null, text: string | Buff
   const path = resolve(context.cwd, output)
   await writeTo(path, text).catch((error: unknown) => {
     const code = systemErrorCode(error)
-    const why = code === 'ENOENT' ? 'its folder is not there' : (code ?? messageOf(error))
+    const why = code === 'ENOENT' ? 'its folder does not exist' : (code ?? messageOf(error))
     throw new UserError('CM0110', `The report cannot be written to ${path}: ${why}; name another file.`, {
       cause: error,
     })

@@ -39,7 +39,7 @@ export async function run(
   if (text === null && flags.followUp !== undefined)
     throw new UserError(
       'CM0102',
-      '--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"',
+      '--follow-up needs a new goal: codemachine --follow-up <session> "…"',
     )
   const typed = { text, isInputRead: goal === '-', adopted, issue: ofIssue?.issue }
   const wanted = worktreeOf(flags)

@@ -124,8 +124,8 @@ function rowOf({ id, at, session, round, changes }: ListedSavepoint, width: numb
 }
 
 function inWords(session: string | null, round: number, changes: ListedSavepoint['changes']): string {
-  if (session === null) return 'as a rewind found it'
-  if (round === 0) return 'what the session began with'
+  if (session === null) return 'before a rewind'
+  if (round === 0) return 'the start of the session'
   if (changes === null) return ''
   const { files, added, removed } = changes
   return files === 0 ? 'nothing changed' : `${formatCount(files, 'file')}  +${added} -${removed}`
@@ -143,7 +143,7 @@ export async function rewind(context: CliContext, to: string, flags: LookFlags &
   const planned = await planRewindTo(open, records, to)
   const { plan, target } = planned
   if (plan.write.length + plan.remove.length === 0) {
-    const words = `The files are as at ${target.name} already; nothing was changed.\n${keptByRewind(plan)}`
+    const words = `The files are already as at ${target.name}; nothing was changed.\n${keptByRewind(plan)}`
     return printDone(context, flags, words.trimEnd())
   }
   if (flags.dryRun) {
@@ -313,12 +313,12 @@ export async function pruneSavepoints(
     flags.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
   if (flags.dryRun) {
     const freed = Math.max(0, (await objectBytesOnDisk(git)) - needed)
-    if (batches.length > 0) say(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.`)
-    else say(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}`)
+    if (batches.length > 0) say(`${inWordsOfPrune(batches)} would be deleted; about ${formatBytes(freed)} would be free.`)
+    else say(`No savepoints to delete: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}`)
   } else {
     const freed = await deleteSavepoints(git, batches)
-    if (batches.length > 0) say(`${inWordsOfPrune(batches)} went; ${formatBytes(freed)} are free.`)
-    else say(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'are')}`)
+    if (batches.length > 0) say(`${inWordsOfPrune(batches)} deleted; ${formatBytes(freed)} are free.`)
+    else say(`No savepoints to delete: ${whatStays(rest.length)}${alsoFree(freed, 'are')}`)
   }
   const stays = rest.some(({ session }) => session !== null && session === rule.spare)
   if (stays && rule.all) stderr.write(`${whySpared(rule.spare)}\n`)
@@ -336,10 +336,7 @@ async function ruleOf(
 ): Promise<Rule> {
   if (session !== undefined) {
     if (olderThan !== undefined || largerThan !== undefined || all) {
-      throw new UserError(
-        'CM0102',
-        'Name a session, or say with --older-than, --larger-than or --all what may go; not both.',
-      )
+      throw new UserError('CM0102', 'Name a session, or use --older-than, --larger-than or --all; not both.')
     }
     return { before: null, mostBytes: null, all: true, only: await findSession(records, session) }
   }
@@ -371,18 +368,18 @@ function whySpared(session: string | null | undefined): string {
 }
 
 function stillLarge(bytes: number): string {
-  return `What stays takes ${formatBytes(bytes)}: those of the newest session always stay; --all lets every one go.`
+  return `The rest takes ${formatBytes(bytes)}. The newest session keeps its savepoints; --all deletes them, too.`
 }
 
 /** What an earlier one that was broken off, and fingerprints, have left. */
 function alsoFree(bytes: number, verb: string): string {
-  return bytes < worthSaying ? '' : ` ${formatBytes(bytes)} that nothing needed ${verb} free.`
+  return bytes < worthSaying ? '' : ` ${formatBytes(bytes)} of unused data ${verb} free.`
 }
 
 function whatStays(count: number): string {
-  if (count === 0) return 'there is none here.'
+  if (count === 0) return 'there are none here.'
   const stay = count === 1 ? 'stays' : 'stay'
-  return `${formatCount(count, 'savepoint')} ${stay}. Those of the newest session always do; --all lets every one go.`
+  return `${formatCount(count, 'savepoint')} ${stay}. The newest session keeps its savepoints; --all deletes them, too.`
 }
 
 function inWordsOfPrune(batches: readonly SavepointGroup[]): string {

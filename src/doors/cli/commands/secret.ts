@@ -112,7 +112,7 @@ export async function secretList(context: CliContext, flags: LookFlags): Promise
       key,
       since === null ? '' : `set ${new Date(since).toLocaleString('sv-SE').slice(0, 16)}`,
       check === null ? 'no check' : `check: ${oneLine(check, MOST_SHOWN)}`,
-      problem ?? (short ? 'too short to be looked for' : ''),
+      problem ?? (short ? 'too short to be searched for' : ''),
     ])
     stdout.write(`${inColumns(rows).join('\n')}\n`)
   }
@@ -130,7 +130,7 @@ export async function secretRemove(context: CliContext, typed: string, flags: Lo
   return printDone(
     context,
     flags,
-    `${key} is removed from ${records.directory}. What was exported from it is still there.`,
+    `${key} is removed from ${records.directory}. Exported copies are still there.`,
     { key },
   )
 }
@@ -168,7 +168,7 @@ export async function secretExport(context: CliContext, typed: string, flags: Se
   if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)
   for (const line of words) context.stderr.write(`codemachine: ${line}\n`)
-  return printDone(context, flags, `${key} stands in ${path}, which only you may read.`, { key, path })
+  return printDone(context, flags, `${key} is in ${path}, which only you may read.`, { key, path })
 }
 
 function notThere(key: string, { directory }: Records): string {
@@ -208,7 +208,7 @@ async function projectFor(
 ): Promise<Records> {
   const directory = directoryOf(context, flags)
   const [own] = await recordsAround({ ...context, directory })
-  if (own === undefined) throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
+  if (own === undefined) throw new UserError('CM0106', `${directory} is not a directory; name an existing one.`)
   const isItself = (await isMeant(own)) || (await hasSessions(own))
   const projects = isItself ? [] : await projectsIn(context, own.directory)
   if (projects.length === 0) return await openRecords({ ...context, directory })
@@ -218,7 +218,7 @@ async function projectFor(
   if (first !== undefined && meant.length === 1) return await openRecords({ ...context, directory: first.directory })
   const among = meant.length > 1 ? meant : projects
   const named = among.slice(-MOST_NAMED).map(each => here(each.directory).trimStart())
-  throw new UserError('CM1008', `${own.directory} is a workspace with projects; say which one is meant.`, {
+  throw new UserError('CM1008', `${own.directory} is a workspace with projects; name one of them.`, {
     hint: `One of: ${among.length > MOST_NAMED ? '…, ' : ''}${named.join(', ')}`,
   })
 }

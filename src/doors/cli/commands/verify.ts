@@ -47,8 +47,7 @@ export async function verify(
     ...(require === undefined ? [] : ['--require']),
     ...(summary === undefined ? [] : ['--summary']),
   ]
-  if (alone !== undefined)
-    throw new UserError('CM0102', `${alone} means something only with --certificate FILE or --note.`)
+  if (alone !== undefined) throw new UserError('CM0102', `${alone} works only with --certificate FILE or --note.`)
   const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
   const records = await openRecords({ ...context, directory: directoryOf(context, options) })
   const verified = await verifySession(context, records, {

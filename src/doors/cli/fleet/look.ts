@@ -77,7 +77,7 @@ export async function fleetStatus(
     ...forecastLines(forecast, facts),
     ...dead.map(
       ({ id, reason }, at) =>
-        `${at === 0 ? 'dead     ' : '         '}  ${said(id)}  ${said(reason ?? 'nothing says why')}`,
+        `${at === 0 ? 'dead     ' : '         '}  ${said(id)}  ${said(reason ?? 'the reason is not known')}`,
     ),
   ]
   stdout.write(lines.map(line => `${line}\n`).join(''))
@@ -100,8 +100,7 @@ function howItStands(
   { standing, drains, problem, seenAt, host }: Pick<FleetWorker, 'standing' | 'drains' | 'problem' | 'seenAt' | 'host'>,
   now: number,
 ): string {
-  if (standing === 'lost')
-    return `lost on ${said(host)}: it has said nothing since ${formatMoment(seenAt.getTime(), now)}`
+  if (standing === 'lost') return `lost on ${said(host)}: silent since ${formatMoment(seenAt.getTime(), now)}`
   if (problem !== null) return `takes nothing: ${said(problem)}`
   return drains ? 'drains' : `on ${said(host)}`
 }
@@ -114,7 +113,7 @@ function loginInWords({ login }: Pick<FleetWorker, 'login'>, now: number): strin
   const paused = login?.pausedUntil == null ? Number.NaN : Date.parse(login.pausedUntil)
   return [
     ...(windows.length === 0 ? [] : [`login: ${windows.join(', ')}`]),
-    ...(paused > now ? [`takes nothing before ${formatMoment(paused, now)}`] : []),
+    ...(paused > now ? [`takes no sessions before ${formatMoment(paused, now)}`] : []),
   ].join('; ')
 }
 
@@ -124,13 +123,13 @@ function forecastLines(
 ): string[] {
   if (sessions.length === 0) return ['forecast   nothing runs or waits']
   if (usual === null)
-    return ['forecast   none: no session has ended in the last two weeks, so how long one takes is not known']
+    return ['forecast   none: no session has ended in the last two weeks, so their duration is not known']
   const label = (text: string) => `         ${text}`
   const more = late.length + beyond - Math.min(late.length, MOST_NAMED)
   return [
     `forecast   by ${formatMoment(by, now)} ${done.length} of ${formatNumber(sessions.length + beyond)} have ended (each takes ${formatSpan(usual.medianMs)}, the median of ${formatCount(usual.of, 'session')})`,
     ...late.slice(0, MOST_NAMED).map(({ id, at, why }) => {
-      const when = at === null ? 'it is not begun by then' : `it ends about ${formatMoment(at, now)}`
+      const when = at === null ? 'it has not begun by then' : `it ends about ${formatMoment(at, now)}`
       return label(`  not ${said(id)}: ${why === null ? when : said(why)}`)
     }),
     ...(more > 0 ? [label(`  nor ${formatNumber(more)} more`)] : []),
@@ -271,7 +270,7 @@ function hintsFor({ id, decision }: SessionReport): StateHints {
   return {
     ...SHELL_HINTS,
     decide: `codemachine fleet answer ${id} ${choices.join('|')}`,
-    resume: `codemachine fleet retry ${id} goes on`,
+    resume: `codemachine fleet retry ${id} continues`,
   }
 }
 
@@ -303,9 +302,9 @@ function refuseUnbegun({ id, events, state }: FleetSession): void {
   if (events > 0) return
   throw new UserError(
     'CM1109',
-    `${id} has not begun: it ${state === 'running' ? 'is being made ready' : `is ${state}`}.`,
+    `${id} has not begun: it ${state === 'running' ? 'is being prepared' : `is ${state}`}.`,
     {
-      hint: `To wait for what it does: codemachine fleet logs -f ${id}`,
+      hint: `To follow it: codemachine fleet logs -f ${id}`,
     },
   )
 }

@@ -120,11 +120,11 @@ function addFleetLooking(fleet: Command, does: Does): void {
       ),
     )
     .option('--repo <part>', 'only those whose repository has this in its address')
-    .option('--all', 'all of them, and not the newest 50')
+    .option('--all', 'all of them, not only the newest 50')
     .option('--json', 'as JSON')
     .action(does(async () => (await load()).fleetList))
   withQueue(fleet.command('show'))
-    .description('everything of one session')
+    .description('all data of one session')
     .argument('<session>', WHICH)
     .option('--json', 'as JSON, with the state as in codemachine status')
     .action(does(async () => (await load()).fleetShow))

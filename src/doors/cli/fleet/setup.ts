@@ -74,9 +74,9 @@ function whatIsSetUp(
   const width = Math.max(...grants.map(({ sql }) => sql.length))
   return `${[
     ...(done.length === 0 ? [`The fleet at ${place} is set up already.`] : done),
-    `A worker that says nothing for ${leaseSeconds} s loses what it has; of one repository at most ${formatCount(perRepository, 'session')} run at once.`,
+    `A worker that is silent for ${leaseSeconds} s loses its sessions; at most ${formatCount(perRepository, 'session')} of one repository run at once.`,
     '',
-    'Who may use it is said by roles. For each login of the database, as it is to be used:',
+    'Roles decide who may use it. Give each login of the database the roles that it needs:',
     ...grants.map(({ sql, what }) => `  ${sql.padEnd(width)}  -- ${what}`),
   ].join('\n')}\n`
 }

@@ -77,8 +77,7 @@ export async function submit(context: CliContext, words: readonly string[], flag
 
   async function rowsOfFile(): Promise<NightRow[]> {
     const other = Object.keys(flags).find(name => !BESIDE_FILE.has(name))
-    if (words.length > 0)
-      throw new UserError('CM0102', 'A goal and --file cannot stand together; leave one of them out.')
+    if (words.length > 0) throw new UserError('CM0102', 'A goal and --file cannot be combined; leave one of them out.')
     if (other !== undefined)
       throw new UserError(
         'CM0102',
@@ -125,7 +124,7 @@ async function typedRow(
   const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
   const goal = ofIssue?.text ?? said
   if (goal === null)
-    throw new UserError('CM0104', 'There is no goal; say what is to be done: codemachine submit "…"', {
+    throw new UserError('CM0104', 'There is no goal; say what to do: codemachine submit "…"', {
       hint: 'Many at once: codemachine submit --file night.toml',
     })
   const all = {
@@ -163,11 +162,11 @@ function sentence(text: string): string {
 function wishOf(flags: SubmitFlags, { now }: WishChecks): Partial<Wish> {
   const { ref, template, verify, priority, tag, notBefore, deadline, team } = flags
   if (verify !== undefined && verify.length > MOST_GATES)
-    throw new UserError('CM0103', `--verify is said ${verify.length} times, and may be ${MOST_GATES} times.`)
+    throw new UserError('CM0103', `--verify is given ${verify.length} times; at most ${MOST_GATES} are allowed.`)
   for (const command of verify ?? []) typed('--verify', TYPES.verify, command)
   const tags = tag === undefined ? undefined : tagsOf(tag.join(','), '--tag')
   if (tags !== undefined && tags.length > MOST_TAGS)
-    throw new UserError('CM0103', `--tag is said ${tags.length} times, and may be ${MOST_TAGS} times.`)
+    throw new UserError('CM0103', `--tag is given ${tags.length} times; at most ${MOST_TAGS} are allowed.`)
   const { directory: _, config: _c, codexBin: _b, keepAwake: _k, provider: _p, ...ofRun } = runOptionsOf(flags)
   const said = {
     ...ofRun,
@@ -199,7 +198,7 @@ const NAME_IT = 'name the repository with --repo, such as git@host:team/app.git.
 /** The address that this checkout was cloned from. Of its configuration that line alone is read. */
 async function originOf({ cwd, env }: CliContext): Promise<string> {
   const repository = await findRepository(cwd)
-  if (repository === null) throw new UserError('CM1112', `This directory is in no checkout; ${NAME_IT}`)
+  if (repository === null) throw new UserError('CM1112', `This directory is not in a git checkout; ${NAME_IT}`)
   const { root } = parse(cwd)
   const setting = {
     program: await findGit(env, cwd),

@@ -192,7 +192,7 @@ function linesOfStep(step: FlowStep, input: string | null, count: number): strin
   const terms = [
     ...(retries === 0 ? [] : [`tried again ${retries === 1 ? 'once' : `up to ${retries} times`}`]),
     ...(approve ? ['a person looks at the output first'] : []),
-    ...(timeoutMs === null ? [] : [`${formatSpan(timeoutMs)} at the most`]),
+    ...(timeoutMs === null ? [] : [`at most ${formatSpan(timeoutMs)}`]),
     ...(readOnly ? ['it can write nothing'] : []),
   ]
   return [

@@ -23,9 +23,9 @@ export function addFlow(flow: Command, does: Does): void {
   const load = () => import('./look.ts')
   flow.description(parent === null ? `W${WHAT.slice(1)}.` : WHAT).addHelpText('after', EXIT_CODES)
   withDirectory(flow.command('init'))
-    .description('make .codex-flow: a workflow, its prompts, and a sample recording; what is there stays')
+    .description('create .codex-flow: a workflow, its prompts, and a sample recording; existing files stay')
     .option('--dir <path>', 'in which .codex-flow is made (the top of the git repository, or here)')
-    .option('--templates-dir <path>', 'a folder with prompts of your own, in the place of those that come with it')
+    .option('--templates-dir <path>', 'a folder with your own prompts, instead of the shipped ones')
     .option('--force', 'replace existing files')
     .action(does(async () => (await load()).flowInit))
   addFlowRun(flow, does)
@@ -34,7 +34,7 @@ export function addFlow(flow: Command, does: Does): void {
     .action(does(async () => (await load()).flowList))
   withValues(withLook(flow.command('validate')))
     .argument('[file...]', 'a workflow file; without one, all of the project')
-    .description('say every mistake of a workflow, with its line and column')
+    .description('list every mistake of a workflow, with its line and column')
     .action(does(async () => (await load()).flowValidate))
   withValues(withLook(flow.command('show')))
     .argument('<file>', 'a workflow file')
@@ -52,19 +52,22 @@ function addFlowRun(flow: Command, does: Does): void {
     .option('--mock', 'replay recordings: no model is asked, nothing is run')
     .option('--no-mock', 'run it for real (without either: as the file says, else --mock)')
     .option('--verbose', 'also engines, settings, input lengths, prompts, outputs and recordings')
-    .option('--from <step>', 'begin with this step, with the outputs of the last run for those before it')
-    .option('--continue-on-error', 'go on without a step that failed, and those that need it; the exit code is 4 still')
-    .option('--pace <seconds>', 'of a replay: the time between two events; 0 is at once (1)')
-    .option('--strict', 'of a replay: refuse a recording that was made with another prompt or input')
-    .option('--write', 'of a replay: write output files, too')
+    .option('--from <step>', 'begin with this step; earlier steps keep their outputs of the last run')
+    .option(
+      '--continue-on-error',
+      'continue after a failed step, without the steps that need it; the exit code is still 4',
+    )
+    .option('--pace <seconds>', 'in a replay: seconds between two events; 0 is at once (1)')
+    .option('--strict', 'in a replay: refuse a recording that was made with another prompt or input')
+    .option('--write', 'in a replay: write output files, too')
     .option('-n, --dry-run', 'only print the command lines and the inputs')
-    .option('--wait', 'where another codemachine runs here, wait for its end, at most as long as --max-wait')
+    .option('--wait', 'if another codemachine runs here, wait for its end, at most --max-wait')
     .on('option:mock', () => said.add('--mock'))
     .on('option:no-mock', () => said.add('--no-mock'))
   withoutContract(withRunFlags(withValues(command), 'as many as its steps need')).action(
     async (...typed: unknown[]) => {
       if (said.size > 1)
-        throw new UserError('CM0102', '--mock and --no-mock cannot stand together; leave one of them out.')
+        throw new UserError('CM0102', '--mock and --no-mock cannot be combined; leave one of them out.')
       await run(...typed)
     },
   )
@@ -77,6 +80,6 @@ function withValues(command: Command): Command {
         eachTyped,
       ),
     )
-    .option('--vars-file <file>', 'a file of values, TOML or JSON; --var counts before it')
-    .option('--workflow <name>', 'which one, of a file with several (the first)')
+    .option('--vars-file <file>', 'a file of values, TOML or JSON; --var overrides it')
+    .option('--workflow <name>', 'the workflow, if the file has several (the first)')
 }

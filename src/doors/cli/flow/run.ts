@@ -71,7 +71,7 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
   const isMock = flags.mock ?? read.mock ?? true
   const [alone] = isMock ? [] : [...(flags.strict ? ['--strict'] : []), ...(flags.write ? ['--write'] : [])]
   if (alone !== undefined)
-    throw new UserError('CM0102', `${alone} means something only to a mock run; leave it out, or add --mock.`)
+    throw new UserError('CM0102', `${alone} works only in a mock run; leave it out, or add --mock.`)
   const begin = async (inner: CliContext) => {
     if (isMock) return await replay(inner, run, file)
     const { continueOnError = false, verbose = false, workflow = null } = flags
@@ -163,7 +163,7 @@ function stepNamed({ steps }: FlowPlan, typed: string): string {
     steps.map(({ id }) => id),
   )
   const instead = nearest === null ? `the first is "${steps[0]?.id}".` : `did you mean "${nearest}"?`
-  throw new UserError('CM0103', `--from is "${oneLine(typed, MOST_VALUE)}", and no step is called that; ${instead}`)
+  throw new UserError('CM0103', `--from is "${oneLine(typed, MOST_VALUE)}", but no step has that name; ${instead}`)
 }
 
 /** `flow run --dry-run`: prints what each step would be given. */

@@ -228,7 +228,7 @@ function addCertificate(program: Command, does: Does): void {
 function addContract(program: Command, does: Does): void {
   withDirectory(program.command('contract'))
     .argument('[session...]', 'the session; without it, the newest. edit before it: change it in your editor')
-    .description('what was asked for, sentence by sentence, and how each stands (--prove)')
+    .description('the sentences of the goal, and the state of each (--prove)')
     .option('--export <dir>', 'write the files of the checks there')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('../commands/contract.ts')).contract))
@@ -317,7 +317,7 @@ export function withTerms(command: Command): Command {
     .option('--max-tokens <count>', 'most tokens, such as 5M or 500k')
     .option('--max-cost <amount>', 'most cost, by the prices in your config.toml, such as 10')
     .addOption(verifyOption())
-    .option('--prove', 'prove what was asked for, sentence by sentence, by checks written before the work')
+    .option('--prove', 'prove each sentence of the goal, by checks written before the work')
     .addOption(followUpOption())
     .addOption(issueOption())
     .option('-y, --yes', 'with --issue: ask nothing')

@@ -49,7 +49,7 @@ function belowRow(team: ListedTeam): string[] {
   return [
     ...(test === undefined ? [] : [`    to test it: ${lineOfTest(test)}`]),
     ...missing.map(key => `    it needs: codemachine secret set ${key}${here(directory)}`),
-    ...(canGoOn(team) ? [`    to go on: codemachine resume${networkFlag(outcome)}${here(directory)}`] : []),
+    ...(canGoOn(team) ? [`    to continue: codemachine resume${networkFlag(outcome)}${here(directory)}`] : []),
   ]
 }
 
@@ -162,14 +162,12 @@ export async function teamRemove(
   stdout.write(gone.length === 0 ? 'Nothing is removed.\n' : `Removed: ${gone.join(', ')}.\n`)
   if (team.isThere && team.project === null)
     stderr.write(
-      'codemachine: The directory stays: no team has made it. Its .codemachine folder and PROJECT_INFO.json are in it.\n',
+      'codemachine: The directory stays, with .codemachine and PROJECT_INFO.json, because no team created it.\n',
     )
   const isGone = parts.project || !team.isThere
   const isKept = !parts.records || (team.secrets !== null && !parts.secrets)
   if (isGone && isKept)
-    stderr.write(
-      `codemachine: What is kept of it can be removed later: codemachine team rm ${shellWord(team.directory)}\n`,
-    )
+    stderr.write(`codemachine: To remove the rest later: codemachine team rm ${shellWord(team.directory)}\n`)
   return 0
 }
 
@@ -177,7 +175,7 @@ type Part = 'project' | 'records' | 'secrets'
 
 function questionsAbout({ project, secrets }: RemovableTeam): { part: Part; question: string }[] {
   const all: { part: Part; question: string | null }[] = [
-    { part: 'project', question: project && `Remove the project ${project}, with all that is in it?` },
+    { part: 'project', question: project && `Remove the project ${project} and everything in it?` },
     { part: 'records', question: 'Remove its records: sessions, savepoints, reports?' },
     { part: 'secrets', question: secrets && `Remove its secrets (${secrets.join(', ')})?` },
   ]

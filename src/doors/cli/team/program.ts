@@ -20,12 +20,12 @@ Exit codes:
 export function addTeam(program: Command, does: Does): void {
   const load = (context: Pick<CliContext, 'ownsProcess'>) => withSmallHeap(context, () => import('./run.ts'))
   const team = withTeamFlags(program.command('team'), roundsUnless(200))
-    .argument('[goal...]', 'what the project is to be; - reads it from standard input')
+    .argument('[goal...]', 'the goal of the project; - reads it from standard input')
     .description('have a planner, a worker and a reviewer make a project in a directory of its own')
     .option('--repair <0-3>', 'most rounds to fix findings of high severity (1)')
     .option(
       '-y, --yes',
-      'take the plan as it comes, and let commands have secrets and the network together; a secret is still asked for',
+      'accept the plan automatically, and let commands have secrets and the network together; you are still asked for secrets',
     )
     .addHelpText('after', END_OF_HELP)
   keepDashes(team)
@@ -36,16 +36,16 @@ export function addTeam(program: Command, does: Does): void {
     await goal(isGoal ? words.slice(1) : words, flags, command)
   })
   withTeamFlags(team.command('plan'))
-    .argument('[goal...]', 'what the project is to be; - reads it from standard input')
+    .argument('[goal...]', 'the goal of the project; - reads it from standard input')
     .description('the planner alone: its JSON on stdout; codemachine resume carries the plan out')
     .action(does(async context => (await load(context)).teamPlan))
   withTeamFlags(team.command('work'))
     .argument('[step...]', 'the step; - reads it from standard input')
-    .description('the worker alone: one step, in a project that is there')
-    .option('-y, --yes', 'let commands have secrets and the network together; a secret is still asked for')
+    .description('the worker alone: one step, in an existing project')
+    .option('-y, --yes', 'let commands have secrets and the network together; you are still asked for secrets')
     .action(does(async context => (await load(context)).teamWork))
   withTeamFlags(team.command('review'))
-    .description('the reviewer alone, of a project that is there: its JSON on stdout')
+    .description('the reviewer alone, of an existing project: its JSON on stdout')
     .action(does(async context => (await load(context)).teamReview))
   addLooks(team, does)
   team.hook('preAction', refuseFlagsBetween)
@@ -55,11 +55,11 @@ function addLooks(team: Command, does: Does): void {
   const load = () => import('./look.ts')
   withDirectory(team.command('rm'), WORKSPACE)
     .argument('<project>', 'the project, as `team list` names it, or its directory')
-    .description('remove a project, its records and its secrets, each asked for')
+    .description('remove a project, its records and its secrets, after asking for each')
     .option('-y, --yes', 'all of them, without being asked')
     .action(does(async () => (await load()).teamRemove))
   withLook(team.command('list'), undefined, WORKSPACE)
-    .description('the projects here, how each came out, and how to test it')
+    .description('the projects here, how each ended, and how to test it')
     .action(does(async () => (await load()).teamList))
   withLook(team.command('show'), undefined, WORKSPACE)
     .argument('<project>', 'the project, as `team list` names it, or its directory')
@@ -70,7 +70,7 @@ function addLooks(team: Command, does: Does): void {
 /** Adds the flags of a team. */
 export function withTeamFlags(command: Command, rounds = 'as many as it needs'): Command {
   return withoutContract(withRunFlags(command, rounds, WORKSPACE))
-    .option('--project <dir>', 'work in this directory, which is there; without it, a new one in projects/')
+    .option('--project <dir>', 'work in this existing directory; without it, a new one in projects/')
     .option('--stepwise', 'one shell command an answer, which codemachine runs: for models that cannot call tools')
     .option('--planner-engine <name>', 'the engine that plans, such as claude (as the rounds)')
     .option('--worker-engine <name>', 'the engine that works and says how to test')
@@ -102,6 +102,6 @@ function refuseFlagsBetween(team: Command, command: Command): void {
     'CM0102',
     command.options.some(({ long }) => long === before.long)
       ? `Write ${before.long} after ${name}: codemachine ${name} ${before.long} …`
-      : `${before.long} means nothing to ${name}; leave it out.`,
+      : `${before.long} does not apply to ${name}; leave it out.`,
   )
 }

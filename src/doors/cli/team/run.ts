@@ -38,7 +38,7 @@ export async function team(context: CliContext, words: readonly string[], flags:
 /** `codemachine team plan <goal|->`: the planner alone; its answer is all that stdout gets. */
 export async function teamPlan(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
   const wanted = wantedIn(flags)
-  const goal = await textOf(context, words, 'There is no goal; say what is to be planned.', TO_SAY_GOAL_OF_PLAN)
+  const goal = await textOf(context, words, 'There is no goal; say what to plan.', TO_SAY_GOAL_OF_PLAN)
   return await answered(context, flags, { ...wanted, mode: 'plan', goal, step: null }, 'plan')
 }
 
@@ -46,7 +46,7 @@ export async function teamPlan(context: CliContext, words: readonly string[], fl
 export async function teamWork(context: CliContext, words: readonly string[], flags: TeamFlags): Promise<number> {
   const wanted = wantedIn(flags)
   refuseWithoutProject(flags, 'work "…"')
-  const step = await textOf(context, words, 'There is no step; say what is to be done.', TO_SAY_STEP)
+  const step = await textOf(context, words, 'There is no step; say what to do.', TO_SAY_STEP)
   return await shown(context, flags, { ...wanted, mode: 'work', goal: step, step }, isInputRead(words))
 }
 
@@ -101,9 +101,9 @@ function wantedIn({
   if (worktree !== undefined)
     throw new UserError(
       'CM0102',
-      '--worktree means nothing to a team: it works in a project directory of its own. Leave it out, or name a directory that is there with --project.',
+      '--worktree does not apply to a team, which has its own project directory. Leave it out, or name an existing directory with --project.',
     )
-  if (project?.trim() === '') throw new UserError('CM0103', '--project is empty; name a directory that is there.')
+  if (project?.trim() === '') throw new UserError('CM0103', '--project is empty; name an existing directory.')
   return {
     project: project ?? null,
     stepwise: stepwise ?? false,

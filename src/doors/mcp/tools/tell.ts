@@ -37,8 +37,7 @@ export const tellTools: readonly Tool[] = [
   }),
   defineTool({
     name: 'replan',
-    description:
-      'Has the plan of the running session changed. Afterwards the session pauses, unless you let it continue.',
+    description: 'Changes the plan of the running session. Afterwards the session pauses, unless you let it continue.',
     effect: 'some',
     input: v.strictObject({
       ...WHICH,

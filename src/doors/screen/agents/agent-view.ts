@@ -283,7 +283,7 @@ export class AgentView implements FullView {
     const { name } = this.#row
     const [question, short] =
       asking.kind === 'stop'
-        ? [`Stop ${name}? The round goes on. Enter stops it · Esc goes back`, 'Stop it? Enter · Esc back']
+        ? [`Stop ${name}? The round continues. Enter stops it · Esc goes back`, 'Stop it? Enter · Esc back']
         : [`${name} has ended; Enter tells the main agent instead · Esc leaves`, 'Enter: main agent · Esc leaves']
     const line = widthOf(question) <= columns ? question : cutLine(short, columns)
     return { line: theme.paint('warning', line), x: null }

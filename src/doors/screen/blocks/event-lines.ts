@@ -326,9 +326,9 @@ function sessionCreatedCard(
     : safeText(plainLines(clipText(event.goal.trim(), GOAL_CHARS)))
   const facts = [
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
-    ...(event.adopted === undefined ? [] : [`goes on from ${wordsForAdopted(event.adopted, Date.parse(event.at))}`]),
+    ...(event.adopted === undefined ? [] : [`continues from ${wordsForAdopted(event.adopted, Date.parse(event.at))}`]),
     ...(event.issue === undefined ? [] : [wordsForIssue(event.issue)]),
-    ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
+    ...(event.follows === undefined ? [] : [`continues from ${oneLine(event.follows, NAME_CHARS)}`]),
     ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
     ...[wordsForGates(event.gates), wordsForReviewTerms(event.review), wordsForTests(event, state)].filter(
       words => words !== null,

@@ -94,7 +94,7 @@ function findingLines(finding: Finding, isRepeat: boolean, { columns, theme, ful
   const head = [
     theme.paint(roleOf(SEVERITY_TONES[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
-    ...(isRepeat ? [theme.paint('warning', 'found again: left to you')] : []),
+    ...(isRepeat ? [theme.paint('warning', 'found again: you decide')] : []),
   ]
   return [
     ...wrapLine(`${theme.symbols ? theme.paint('accent', '▸ ') : ''}${head.join('  ')}`, columns),

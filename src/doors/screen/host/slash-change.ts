@@ -153,6 +153,6 @@ function planInMarkdown(plan: ShownPlan, waits: boolean): string {
     text.trim(),
     ...(diff === null || diff.trim() === ''
       ? []
-      : [`## What is different from version ${version - 1}`, codeBlock(diff, 'diff')]),
+      : [`## Differences from version ${version - 1}`, codeBlock(diff, 'diff')]),
   ].join('\n\n')
 }

@@ -143,7 +143,7 @@ export class Review {
       return null
     }
     const question = new ListView<(typeof ANSWERS)[number] | typeof REFUSED>({
-      title: () => found?.problem ?? `Put ${name} back as it was at ${this.from}?`,
+      title: () => found?.problem ?? `Restore ${name} as it was at ${this.from}?`,
       isQuestion: true,
       theme,
       keymap,
@@ -230,13 +230,13 @@ export class Review {
       tell({ text: done.problem, role: 'bad' })
       return
     }
-    if (done.undo === null) tell({ text: `${name} is as it was at ${kept ?? this.from} already.`, role: 'warning' })
+    if (done.undo === null) tell({ text: `${name} is already as it was at ${kept ?? this.from}.`, role: 'warning' })
     else if (kept !== undefined) tell({ text: `${name} is as it was before.`, role: 'good' })
     else {
       this.#hasPutBack = true
       this.#undos.push({ file, kept: done.undo })
       const undo = `${keymap.label('undo_put_back')} undoes it`
-      tell({ text: `Put back as at ${this.from}; ${undo}. Kept as ${done.undo}: ${name}`, role: 'good' })
+      tell({ text: `Restored as at ${this.from}; ${undo}. Saved as ${done.undo}: ${name}`, role: 'good' })
     }
     await this.#read()
   }
@@ -294,7 +294,7 @@ function headOf(found: LookedBefore | null, keymap: Keymap): string {
   if (found === null) return 'Checking …'
   if (found.problem !== null) return ''
   if (found.since === null) return 'The current version is kept, so you can undo this.'
-  return `Changed since ${oneLine(found.since, 80)}: that goes, too. ${keymap.label('undo_put_back')} undoes it.`
+  return `Changed since ${oneLine(found.since, 80)}: this is undone, too. ${keymap.label('undo_put_back')} restores it.`
 }
 
 /** The name of a file on one line, of a renamed one both. */

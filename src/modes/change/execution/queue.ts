@@ -216,7 +216,7 @@ export function outcomeOf(own: ChangeWork, session: SessionState): SessionOutcom
   if (execution.limit === 'rounds' && execution.rounds < MOST_ROUNDS) return { kind: 'limit', limit: 'rounds' }
   if (execution.limit === 'rounds')
     return needsPerson(
-      `${MOST_ROUNDS} rounds worked on tasks, the most of one start, and some tasks are left. Continue with \`codemachine resume\`.`,
+      `${MOST_ROUNDS} rounds worked on tasks, the most that one start allows, and some tasks are left. Continue with \`codemachine resume\`.`,
     )
   if (execution.limit === 'tasks')
     return needsPerson(

@@ -373,7 +373,7 @@ function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const cannot = (why: string, more: Partial<PlanningWork> = {}) =>
     withPlanning(own, { reading: null, draft: null, problem: why, ...more })
   if (text?.trim() === '') {
-    const why = `${fileOf(shown)} was empty, so codemachine put the text of version ${shown.version} back.`
+    const why = `${fileOf(shown)} was empty, so codemachine restored the text of version ${shown.version}.`
     return cannot(why, { filed: shown.version - 1 })
   }
   const none = { ok: false, problem: problem ?? 'It is too large.' } as const

@@ -216,7 +216,7 @@ function refusedId(id: string): string | null {
   const slug = slugOf(id)
   if (slug === id) return null
   const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${quotedName(slug)}`
-  return `is no id; an id has lower-case letters, digits and single dashes, at most 60; ${mend}`
+  return `is not an id; an id has lower-case letters, digits and single dashes, at most 60; ${mend}`
 }
 
 /** `header`: of the table of a workflow. `key`: by which a step names its agent. */

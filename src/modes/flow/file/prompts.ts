@@ -142,7 +142,7 @@ async function readText(
   const read = await readRegularFile(path, limit)
   switch (read.kind) {
     case 'gone':
-      return { problem: `${at} has just been removed; put it back` }
+      return { problem: `${at} has just been removed; restore it` }
     case 'too-large':
       return {
         problem: `${at} has ${formatBytes(read.size)}, and a ${what} may have at most ${formatBytes(limit)}; make it shorter`,

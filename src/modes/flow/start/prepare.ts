@@ -57,7 +57,7 @@ const MOST_BYTES = 1024 * 1024
 export async function flowRootOf(directory: string): Promise<string> {
   const here = await realpath(directory).catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error
-    throw new UserError('CM0106', `${directory} is not a directory; name one that is there.`)
+    throw new UserError('CM0106', `${directory} is not a directory; name an existing one.`)
   })
   return (await nearest(here, isRepository)) ?? (await nearest(here, hasWorkflows)) ?? here
 }

@@ -132,7 +132,7 @@ function valuesIn({ commands }: Run): RunValue {
       case 'not-started':
         return { problem: `\`${line}\` could not be run: ${end.problem.replace(/\.$/, '')}` }
       case 'broken-off':
-        return { problem: `\`${line}\` was broken off` }
+        return { problem: `\`${line}\` was interrupted` }
       case 'exited':
         return printedValue(line, end, printed)
     }

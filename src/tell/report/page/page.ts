@@ -106,7 +106,7 @@ function head(data: ReportData, text: string): Html {
   return html`<header>
 <p class="kicker">codemachine · session ${session} · ${moment(from, formatDayAndTime(from))} to ${moment(to, formatMoment(to, from))}</p>
 <h1 class="${tone}${isOutlined ? ' outlined' : ''}">${title.charAt(0).toUpperCase()}${title.slice(1)}</h1>
-${adopted === null ? null : html`<p class="words">Goes on from ${wordsForAdopted(adopted, from)}</p>`}
+${adopted === null ? null : html`<p class="words">Continues from ${wordsForAdopted(adopted, from)}</p>`}
 ${isLong ? html`<p class="words">${text}</p>` : null}
 ${shown}
 </header>`

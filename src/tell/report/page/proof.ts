@@ -75,6 +75,6 @@ function findingItem(finding: ReportData['proof']['findings'][number]): Html {
   const { severity, problem, mend, repeated } = finding
   const place = finding.file === null ? null : html`<code>${placeOf(finding)}</code> `
   return html`<span class="${SEVERITY_TONES[severity]}">${severity}</span> ${place}${
-    repeated ? html`<small>found again, left to you</small>` : null
+    repeated ? html`<small>found again; you decide</small>` : null
   }<div class="words">${prose(problem)}</div><div class="words soft">${prose(mend)}</div>`
 }

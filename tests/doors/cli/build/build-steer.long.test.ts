@@ -91,7 +91,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   const { exitCode: stopped, stdout } = await scene.run('stop', '--agent', backend)
   expect([stopped, stdout]).toEqual([
     0,
-    `${backend} is stopped now; the agent of round 2 is told that a person did it, and goes on.\n`,
+    `${backend} is stopped now; the agent of round 2 is told that a person did it, and continues.\n`,
   ])
   const { exitCode, events } = await running.ended
   expect(exitCode).toBe(0)
@@ -132,7 +132,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
     expect(await scene.run(...command)).toMatchObject({
       exitCode: 2,
       stderr: expect.stringMatching(
-        /^codemachine: No agent but that of the round is at work in \d{8}_1 just now\. \(CM0617\)\n {2}What it is doing: codemachine status\n$/,
+        /^codemachine: Only the agent of the round is at work in \d{8}_1 now\. \(CM0617\)\n {2}What it is doing: codemachine status\n$/,
       ),
     })
   }

@@ -30,7 +30,7 @@ const script = {
 
 promise(
   'C72',
-  'A session that goes on from another is told that one in full, in at most 64 KiB, and a line of each before it',
+  'A session that continues from another is told that one in full, in at most 64 KiB, and a line of each before it',
 )
 test('a change that follows one, and one that follows that, are told what went before', async () => {
   await using scene = await openChangeScene(script)
@@ -65,6 +65,6 @@ test('a change that follows one, and one that follows that, are told what went b
   expect(chain).not.toContain('for the plan of change 0')
 
   const dry = await codemachineHere(scene.place, ['change', '--dry-run', '--follow-up', ids[0] ?? '', 'And more.'])
-  expect(dry.stdout).toContain(`It would go on from ${ids[0]}.`)
+  expect(dry.stdout).toContain(`It would continue from ${ids[0]}.`)
   expect(dry.stdout).toContain('Change 0 is there.')
 })

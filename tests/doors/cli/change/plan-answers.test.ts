@@ -36,7 +36,7 @@ test('the plan of a change is seen, rejected, edited and accepted with a remark 
   expect(shown.stdout).toMatch(/## What will count as proof\n.*- `sh check.sh`\n.*To answer:/s)
   expect(shown.stdout).toContain('codemachine plan accept --version 1 ["remark"]')
   expect((await elsewhere('plan', 'show', '--version', '2')).stderr).toContain(
-    `${id} has no version 2 of its plan; there is version 1 alone.`,
+    `${id} has no version 2 of its plan; there is only version 1.`,
   )
 
   const unseen = await elsewhere('plan', 'accept', '--version', '2')

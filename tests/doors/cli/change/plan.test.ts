@@ -129,7 +129,7 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   )
   expect(await types(['show'], { version: '1' })).not.toContain('To answer')
   expect(await types(['show'], { version: '3' })).toBe(`${id} has no version 3 of its plan; there are 1 to 2.`)
-  expect(await types(['show'], { version: 'two' })).toBe('--version takes the number of a version, and not "two".')
+  expect(await types(['show'], { version: 'two' })).toBe('--version takes the number of a version, not "two".')
   expect(JSON.parse(await types(['show'], { json: true, version: 'v1' }))).toMatchObject({
     session: id,
     standing: 'running',
@@ -141,10 +141,10 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   const other = `Version 2 of the plan of ${id} waits, and not version 1.`
   expect(await types(['accept', 'gladly'], { version: '1' })).toBe(other)
   expect(await types([id, 'reject', 'not so'], { version: 'v1' })).toBe(other)
-  expect(await types(['accept'], { version: 'one' })).toBe('--version takes the number of a version, and not "one".')
-  expect(await types(['accept'], { version: '' })).toBe('--version takes the number of a version, and not "".')
+  expect(await types(['accept'], { version: 'one' })).toBe('--version takes the number of a version, not "one".')
+  expect(await types(['accept'], { version: '' })).toBe('--version takes the number of a version, not "".')
   expect(await types(['edit'], { version: '2' })).toBe(
-    '--version means something only with: codemachine plan show, accept, reject',
+    '--version works only with: codemachine plan show, accept, reject',
   )
   expect(await types([id, 'accept', 'gladly'], { version: '2' })).toBe(`${id} goes on.\n`)
   await askedFor(3)
@@ -154,7 +154,7 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   expect(await types(['accept'])).toBe(`Version 2 of the plan of ${id} has been accepted already.`)
   expect(await types(['accept'], { version: '2' })).toBe(`Version 2 of the plan of ${id} has been accepted already.`)
   expect(await types(['accept', '20200101_1'])).toContain('There is no session "20200101_1"')
-  expect(await types(['accept'], { diff: true })).toBe('--diff means something only with: codemachine plan show')
+  expect(await types(['accept'], { diff: true })).toBe('--diff works only with: codemachine plan show')
   expect(await types(['decline'])).toBe('There is no "plan decline"; use one of show, accept, reject, edit.')
 })
 
@@ -170,9 +170,7 @@ test('the file of the plan is opened in the editor of a person at a terminal, be
   expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
   await askedFor(3)
   expect(await types(['accept'])).toMatch(
-    new RegExp(
-      `^No plan of ${id} waits just now: it was answered with "edit", and what comes of that is not there yet`,
-    ),
+    new RegExp(`^No plan of ${id} waits now: it was answered with "edit", and the result is not there yet`),
   )
 })
 
@@ -238,10 +236,10 @@ test.each([
   [['plan'], 'There is no plan in '],
   [['plan', '20260101_1', 'accept'], 'No sessions in '],
   [['plan', '20260101_1', 'accept', '--version', '2'], 'No sessions in '],
-  [['plan', 'reject', 'x', '--version', 'two'], '--version takes the number of a version, and not "two".'],
+  [['plan', 'reject', 'x', '--version', 'two'], '--version takes the number of a version, not "two".'],
   [
     ['plan', '20260101_1', 'edit', '--version', '2'],
-    '--version means something only with: codemachine plan show, accept, reject',
+    '--version works only with: codemachine plan show, accept, reject',
   ],
   [['plan', 'reject'], 'codemachine plan reject needs <change...>: what to change'],
   [['plan', 'abandon'], 'There is no "plan abandon"; use one of show, accept, reject, edit.'],

@@ -24,9 +24,9 @@ promise(
 )
 describe('a change that cannot begin is refused in a sentence, and nothing is begun', () => {
   test.each([
-    ['without a request', [], 'There is no request; say what is to be changed.'],
-    ['with an empty one', ['  '], 'There is no request; say what is to be changed.'],
-    ['where the input has none', ['-'], 'The prompt is empty; say what is to be done.'],
+    ['without a request', [], 'There is no request; say what to change.'],
+    ['with an empty one', ['  '], 'There is no request; say what to change.'],
+    ['where the input has none', ['-'], 'The prompt is empty; say what to do.'],
     ['with 0 attempts', ['--fix-attempts', '0', 'x'], '--fix-attempts is "0"; use a whole number from 1 to 10.'],
     ['with 11', ['--fix-attempts', '11', 'x'], '--fix-attempts is "11"; use a whole number from 1 to 10.'],
     ['with half a one', ['--fix-attempts', 'few', 'x'], '--fix-attempts is "few"; use a whole number from 1 to 10.'],
@@ -38,7 +38,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
     [
       'with one that nobody knows',
       ['--executor', 'elsewhere', 'x'],
-      '--executor: there is no provider "elsewhere"; there are codex, ollama, lmstudio, local, and what tables',
+      '--executor: there is no provider "elsewhere"; there are codex, ollama, lmstudio, local, and the tables',
     ],
     [
       'with one that has no model',
@@ -48,15 +48,11 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
     [
       'with one and none',
       ['--executor', 'local', '--no-local', 'x'],
-      '--executor and --no-local cannot stand together; leave one of them out.',
+      '--executor and --no-local cannot be combined; leave one of them out.',
     ],
     ['with an effort of two words', ['--planner-effort', 'very high', 'x'], '--planner-effort is "very high"; use an'],
     ['from a change that there is not', ['--follow-up', '--', 'x'], 'There is no change in '],
-    [
-      'with a session to follow alone',
-      ['--follow-up', '20260101_1'],
-      'There is no request; say what is to be changed.',
-    ],
+    ['with a session to follow alone', ['--follow-up', '20260101_1'], 'There is no request; say what to change.'],
     [
       'by the id of a session',
       ['20261123_1'],

@@ -205,9 +205,9 @@ describe('a mock run', () => {
     ])
     const late = await codexFlow('run', COMMIT, '--pace', '0', '--wait', '--max-wait', '1s')
     expect([late.exitCode, late.stdout]).toEqual([6, ''])
-    expect(late.stderr).toContain('The wait for its end, of 1 s, is over.')
+    expect(late.stderr).toContain('codemachine waited 1 s for its end.')
     await using waiting = start('run', COMMIT, '--pace', '0', '--wait', '--json')
-    await said(waiting, 'Waiting for its end, 1 d at the most; Ctrl+C ends the wait.')
+    await said(waiting, 'Waiting for its end, at most 1 d; Ctrl+C ends the wait.')
     await using left = start('run', COMMIT, '--pace', '0', '--wait')
     await said(left, 'Waiting for its end')
     left.process.kill('SIGINT')
@@ -342,7 +342,7 @@ test.each<[string, string[], RegExp]>([
   [
     '--strict of a real run',
     ['--no-mock', '--strict'],
-    /: --strict means something only to a mock run; leave it out, or add --mock\. \(CM0102\)$/m,
+    /: --strict works only in a mock run; leave it out, or add --mock\. \(CM0102\)$/m,
   ],
   ['a file of values that there is not', ['--vars-file', 'none.toml'], /none\.toml/],
 ])('%s is refused in one sentence', async (_what, flags, said) => {

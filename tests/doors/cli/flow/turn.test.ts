@@ -50,7 +50,7 @@ test('while another codemachine runs it is waited for its end, which is said onc
   })
   await clock.nextWait(1000)
   expect(said).toEqual([
-    `Another codemachine (pid ${process.pid}) is running here. Waiting for its end, 1 h at the most; Ctrl+C ends the wait.`,
+    `Another codemachine (pid ${process.pid}) is running here. Waiting for its end, at most 1 h; Ctrl+C ends the wait.`,
   ])
   await clock.advance(60_000)
   await clock.nextWait(1000)
@@ -74,7 +74,7 @@ test('when the time is over it is refused as a run is', async () => {
   while (!isOver) await clock.advance(60_000)
   expect(clock.monotonic() - from).toBeGreaterThan(HOUR)
   await expect(taken).rejects.toMatchObject({
-    message: expect.stringMatching(/^Another codemachine .+ The wait for its end, of 1 h, is over\.$/),
+    message: expect.stringMatching(/^Another codemachine .+ codemachine waited 1 h for its end\.$/),
     exitCode: 6,
   })
 })

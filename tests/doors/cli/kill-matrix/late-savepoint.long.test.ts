@@ -38,6 +38,6 @@ test('a round that was killed before its savepoint has it late, also when files 
   const events = eventsOfSession(scene)
   expect(eventsOf(events, 'savepoint').filter(({ tree }) => tree === second?.treeAfter)).toEqual([])
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-    'Round 2 has no savepoint: it was not made when the round had ended, and git cannot make it any more.',
+    'Round 2 has no savepoint: it could not be made after the round, and git cannot make it now.',
   )
 })

@@ -21,7 +21,7 @@ describe.concurrent('after a power cut a session goes on to done although', () =
     await withCutOff(async cut => {
       damage(join(cut.scene.records(), 'guard.json'), change)
       const warnings = await expectDone(cut)
-      expect(warnings.join()).toMatch(how === 'is gone' ? /^$/ : /guard\.json cannot be used, so look for yourself/)
+      expect(warnings.join()).toMatch(how === 'is gone' ? /^$/ : /guard\.json cannot be used, so check yourself/)
     })
   })
 
@@ -113,10 +113,10 @@ describe.concurrent('after a power cut a session goes on to done although of the
       }
       // So there is something to compare with what was before, which may have been in an object that is lost.
       rmSync(join(cut.scene.place.directory, 'parts', '2.txt'))
-      const lost = /^An earlier fingerprint of the work directory is gone: what has changed since cannot be listed\.$/
+      const lost = /^An earlier fingerprint of the work directory is gone: later changes cannot be listed\.$/
       const broken = /^The savepoint \d+_1\/(start|\d) is broken, and left out: its commit cannot be read\.$/
       const notKept =
-        /^There is no savepoint of round \d, for git failed: fatal: (loose object \w+ .* is corrupt|\w+ is not a valid object|bad object \w+)$/
+        /^There is no savepoint of round \d, because git failed: fatal: (loose object \w+ .* is corrupt|\w+ is not a valid object|bad object \w+)$/
       for (const warning of await expectDone(cut)) {
         expect(
           [lost, broken, notKept].some(known => known.test(warning)),

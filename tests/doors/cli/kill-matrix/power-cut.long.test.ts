@@ -56,7 +56,7 @@ describe.concurrent('after a power cut the journal', () => {
       expect([exitCode, stderr]).toEqual([
         4,
         expect.stringMatching(
-          /^codemachine: \S+MAIN\.md: .+ There is no good copy of it to put back\. \(CM0619\)\n {2}Correct it, or start a new session\.\n/,
+          /^codemachine: \S+MAIN\.md: .+ There is no good copy to restore\. \(CM0619\)\n {2}Correct it, or start a new session\.\n/,
         ),
       ])
     })

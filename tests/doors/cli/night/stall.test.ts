@@ -13,7 +13,7 @@ describe('rounds that leave everything as it was', () => {
     'L6',
     'Rounds that leave everything as it was are told so, then think harder, then end the session (exit code 5)',
   )
-  test('are asked for another way, then given more effort, and end the session with exit code 5', async () => {
+  test('are asked for another approach, then given more effort, and end the session with exit code 5', async () => {
     await using scene = await openScene(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(idle))
     const { exitCode, events } = await startNight(scene, ['--effort', 'low', 'build X']).run.ended
     expect(eventsOf(events, 'stuck')).toMatchObject([

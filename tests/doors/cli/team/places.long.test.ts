@@ -38,7 +38,7 @@ test('two teams of the same goal run side by side, each in a project of its own,
 })
 
 promise('T14')
-test('a step alone goes on from what the project was made by, and leaves its plan there', async () => {
+test('a step alone continues from what the project was made by, and leaves its plan there', async () => {
   await using scene = await openTeamScene({ ...GREETING, worker: { 1: [runs('echo more > more.txt')] } })
   expect((await scene.run('team', 'plan', 'A greeting', '--no-keep-awake')).exitCode).toBe(0)
   const { plan } = JSON.parse(scene.file('PROJECT_INFO.json'))
@@ -81,7 +81,7 @@ test('a project that is deleted in the middle ends the session in a sentence, an
   rmSync(project, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   const { exitCode, stderr } = await run.ended
   expect(exitCode, stderr).toBe(4)
-  expect(stderr).toContain(`codemachine: ${project} is gone, and the session has ended with it.`)
+  expect(stderr).toContain(`codemachine: ${project} was deleted, so the session ended.`)
   expect(stderr).not.toContain('bug')
   expect(scene.runFile()).toMatchObject({ project_dir: project, outcome: 'needs-person', exit_code: 4 })
 })

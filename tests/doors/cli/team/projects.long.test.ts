@@ -34,7 +34,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
   ])
   for (const command of ['status', 'list']) {
     const { stdout } = await codemachineHere(place, [command])
-    expect(stdout).toMatch(/No sessions .*\n(.*\n)*What teams have made in projects\/: codemachine team list\n$/)
+    expect(stdout).toMatch(/No sessions .*\n(.*\n)*Projects of teams in projects\/: codemachine team list\n$/)
   }
   const shown = await here(['show', name])
   expect(shown.stdout).toContain('✓ 2 Write start.sh.')
@@ -116,7 +116,7 @@ test('what is kept of a project is removed later by its name, though its directo
   await lock[Symbol.asyncDispose]()
   const project = await remove('y\nn\nn\n')
   expect(project.stdout).toContain('Removed: project.')
-  expect(project.stderr).toContain(`can be removed later: codemachine team rm ${path}`)
+  expect(project.stderr).toContain(`To remove the rest later: codemachine team rm ${path}`)
   const records = await remove('y\nn\n')
   expect(records.stdout).not.toContain('Remove the project')
   expect(records.stdout).toContain('Removed: records.')
@@ -194,10 +194,10 @@ test('a project that waits for a secret is listed with the line to type: first t
   expect(await scene.setSecret('SERVICE_API_KEY', 'sk-live-0123456789abcdef')).toMatchObject({ exitCode: 0 })
   const stored = await list()
   expect(stored).not.toContain('it needs')
-  expect(stored).toContain(`\n    to go on: codemachine resume ${at}\n`)
+  expect(stored).toContain(`\n    to continue: codemachine resume ${at}\n`)
   expect(await codemachineHere(place, ['resume'])).toMatchObject({
     exitCode: 2,
-    stderr: `codemachine: No session in ${place.directory} can be resumed. (CM0605)\n  To see and continue what teams made in projects/: codemachine team list\n`,
+    stderr: `codemachine: No session in ${place.directory} can be resumed. (CM0605)\n  To see and continue the projects of teams: codemachine team list\n`,
   })
   const review = await scene.command(['team', 'review', '--project', scene.project(), '--no-keep-awake']).ended
   expect(review.exitCode, review.stderr).toBe(0)

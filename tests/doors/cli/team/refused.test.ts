@@ -22,14 +22,18 @@ describe('a team that cannot begin is refused in a sentence, and nothing is made
     ['without a goal', [], NO_GOAL],
     ['with an empty one', ['  '], NO_GOAL],
     ['with nothing behind the dashes', ['--'], NO_GOAL],
-    ['where the input has none', ['-'], 'The prompt is empty; say what is to be done.'],
+    ['where the input has none', ['-'], 'The prompt is empty; say what to do.'],
     ['with more repairs than there can be', ['--repair', '4', 'x'], '--repair is "4"; use a whole number from 0 to 3.'],
     ['with repairs in letters', ['--repair', 'few', 'x'], '--repair is "few"; use a whole number from 0 to 3.'],
-    ['in a worktree', ['--worktree', 'a', 'x'], '--worktree means nothing to a team: it works in a project directory'],
-    ['with a project of no name', ['--project', '', 'x'], '--project is empty; name a directory that is there.'],
-    ['with a plan of nothing', ['plan'], 'There is no goal; say what is to be planned.'],
+    [
+      'in a worktree',
+      ['--worktree', 'a', 'x'],
+      '--worktree does not apply to a team, which has its own project directory',
+    ],
+    ['with a project of no name', ['--project', '', 'x'], '--project is empty; name an existing directory.'],
+    ['with a plan of nothing', ['plan'], 'There is no goal; say what to plan.'],
     ['with a step and no project', ['work', 'x'], 'Name the project: codemachine team work "…" --project <dir>'],
-    ['with no step', ['work', '--project', '.'], 'There is no step; say what is to be done.'],
+    ['with no step', ['work', '--project', '.'], 'There is no step; say what to do.'],
     ['with a review of nothing', ['review'], 'Name the project: codemachine team review --project <dir>'],
     [
       'with a flag that stands too early',
@@ -39,7 +43,7 @@ describe('a team that cannot begin is refused in a sentence, and nothing is made
     [
       'with a flag that means nothing there',
       ['--repair', '2', 'plan', 'x'],
-      '--repair means nothing to team plan; leave it out.',
+      '--repair does not apply to team plan; leave it out.',
     ],
     [
       'as a command that there is not',

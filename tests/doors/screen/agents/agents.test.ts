@@ -209,7 +209,7 @@ test('it is told something in a line, and ended once that is confirmed; what was
   expect(asked).toEqual([{ type: 'steer-agent', agent: front, text: 'use tabs\nand no \x1b[31mcolours' }])
   expect(lines().at(-1)).toBe('It reads it.')
   press('s')
-  expect(lines().at(-1)).toBe('Stop frontend-dev? The round goes on. Enter stops it · Esc goes back')
+  expect(lines().at(-1)).toBe('Stop frontend-dev? The round continues. Enter stops it · Esc goes back')
   press('escape')
   expect(asked).toHaveLength(1)
   press('s', 'return')

@@ -55,7 +55,7 @@ test('in a build a person looks into one agent, sees it speak, tells it somethin
   spoken.resolve()
   await terminal.until(/Now I wait\.$/m)
   terminal.press({ text: 's' })
-  await terminal.until('Stop backend-dev? The round goes on.')
+  await terminal.until('Stop backend-dev? The round continues.')
   terminal.press('enter')
   await terminal.until(/^. backend-dev {2}T1 {2}.* · terminated/)
   terminal.press('esc')

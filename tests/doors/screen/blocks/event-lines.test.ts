@@ -317,11 +317,10 @@ describe('a review', () => {
     `)
     expect(drawnAfter([moreSamples['review found again']], { columns: 80 })).toMatchInlineSnapshot(`
       "
-      ✘ review 2: 2 findings, 1 of them found before and left to you, 1m02s, 9.1k
-      tokens
+      ✘ review 2: 2 findings, 1 of them found before (you decide), 1m02s, 9.1k tokens
         ▸ critical
           Half is missing.
-        ▸ minor  src/b.ts  found again: left to you
+        ▸ minor  src/b.ts  found again: you decide
           A name misleads.
           fix: Say what it does."
     `)
@@ -536,8 +535,7 @@ describe('a session', () => {
       "
       ╭─ session 20261120_1 ended ───────────────────────────╮
       │ done, gates pass: verified by 2 gates, reviewed;     │
-      │ flaky: lint; what you asked for was not itself       │
-      │ checked                                              │
+      │ flaky: lint; your request itself was not checked     │
       │ build X                                              │
       │ 3 rounds, 2h05m, 1.2M tokens                         │
       │ 1 question was asked; codemachine questions shows it │
@@ -546,7 +544,7 @@ describe('a session', () => {
   })
 
   test('says which session it goes on from', () => {
-    expect(shown({ ...sampleEvents['session-created'], follows: '20261119_2' })).toContain('goes on from 20261119_2')
+    expect(shown({ ...sampleEvents['session-created'], follows: '20261119_2' })).toContain('continues from 20261119_2')
     expect(shown(sampleEvents['session-created'])).not.toContain('goes on from')
   })
 

@@ -140,7 +140,7 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
   await scene.run('logs', '-f', id)
   expect(await refused(id)).toEqual([
     2,
-    `codemachine: ${id} has ended: done, not verified. There is nothing to attach to. (CM0613)\n  What came of it: codemachine report ${id}`,
+    `codemachine: ${id} has ended: done, not verified. There is nothing to attach to. (CM0613)\n  Its result: codemachine report ${id}`,
   ])
   const lock = {
     pid: 4711,

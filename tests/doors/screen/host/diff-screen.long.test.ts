@@ -24,7 +24,7 @@ test('codemachine diff in a terminal is looked through file by file, and a file 
   seen.press('right')
   await seen.until(/^a\.ts {2}\+1 −1\n@@ -1 \+1 @@\n1 {3}- const one = 1\n {2}1 \+ const one = 11$/m)
   seen.type('x')
-  await seen.until('Put a.ts back as it was at 20261121_1/start?')
+  await seen.until('Restore a.ts as it was at 20261121_1/start?')
   seen.press('enter')
   await seen.until('Put back as at 20261121_1/start; u undoes it.')
   expect(text(place, 'a.ts')).toBe('const one = 1\n')

@@ -131,7 +131,7 @@ test('Ctrl+C twice leaves, says how to go on, and resume goes on to the end', as
   }
   await using terminal = startInEmulator(scene.place, ['resume'])
   expect(await terminal.ended).toEqual({ exitCode: 0 })
-  expectOnceEach(terminal, ['_1 goes on', '_1 ended ─'])
+  expectOnceEach(terminal, ['_1 continues', '_1 ended ─'])
 })
 
 test('where the screen ends with the session, what is being written about the plan does not reach the shell', async () => {

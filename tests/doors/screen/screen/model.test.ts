@@ -112,7 +112,7 @@ describe('a message', () => {
     expect(model.pane.items.map(({ text }) => text)).toEqual(['It goes on and'])
   })
 
-  test('that comes to its end though it seemed to be dropped goes on from there', () => {
+  test('that comes to its end though it seemed to be dropped continues from there', () => {
     const { model, happens, printed } = atWork({ motion: 'reduced' })
     model.pane.live(words('Half of'), FIRST_AT)
     happens({ type: 'steered', round: 1, text: 'Stop.', delivered: true })

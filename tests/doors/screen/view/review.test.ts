@@ -102,7 +102,7 @@ test('a file is put back once the person has said so, and that is undone', async
   const seen = await review([file('src/a.ts', A), file('src/b.ts', B)])
   await seen.press('down', 'x')
   expect(seen.screen().slice(0, 4)).toEqual([
-    'Put src/b.ts back as it was at 20261121_1/start?',
+    'Restore src/b.ts as it was at 20261121_1/start?',
     '  The current version is kept, so you can undo this.',
     '› Yes, restore it',
     '  No, leave it',
@@ -114,7 +114,7 @@ test('a file is put back once the person has said so, and that is undone', async
   await seen.press('x', 'return')
   expect(seen.done).toEqual(['src/b.ts'])
   expect(seen.screen().slice(2, 4)).toEqual([expect.stringContaining('› src/a.ts'), ''])
-  expect(seen.screen().at(-1)).toBe('Put back as at 20261121_1/start; u undoes it. Kept as before-rewind-1: src/b.ts')
+  expect(seen.screen().at(-1)).toBe('Restored as at 20261121_1/start; u undoes it. Saved as before-rewind-1: src/b.ts')
   await seen.press('u')
   expect(seen.done).toEqual(['src/b.ts', 'src/b.ts from before-rewind-1'])
   expect(seen.screen().at(-1)).toBe('src/b.ts is as it was before.')
@@ -169,7 +169,7 @@ test('a file that was changed again later is put back only if that is wanted: En
   const seen = await review([file('src/a.ts', A)], { beforePutBack: async () => '20261121_1/3' })
   await seen.press('x')
   expect(seen.screen().slice(1, 4)).toEqual([
-    '  Changed since 20261121_1/3: that goes, too. u undoes it.',
+    '  Changed since 20261121_1/3: this is undone, too. u restores it.',
     '› No, leave it',
     '  Yes, restore it',
   ])

@@ -28,7 +28,7 @@ export async function detach(
   const { own, signal, stdout, stderr } = context
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
   if (alone !== undefined)
-    throw new UserError('CM0102', `${alone} starts nothing that could go on; leave --detach out.`)
+    throw new UserError('CM0102', `${alone} starts nothing that could continue; leave --detach out.`)
   if (flags.issue !== undefined && !flags.yes)
     throw new UserError(
       'CM0105',
@@ -58,7 +58,7 @@ export async function detach(
       return start.exitCode ?? 1
     case 'failed':
       await rm(log, { force: true })
-      throw new UserError('CM0614', `A process of its own could not be started: ${start.problem}`)
+      throw new UserError('CM0614', `The background process could not be started: ${start.problem}`)
     case 'slow':
       if (!signal.aborted) {
         stdout.write(wordsFor(context, flags, { session: null, directory: records.directory, log }, pid))

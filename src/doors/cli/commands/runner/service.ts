@@ -59,14 +59,14 @@ export async function serviceInstall(
     }
     if (problem === null) continue
     stderr.write(
-      `codemachine: It is written, but does not run: ${problem}\n  Once a service manager runs: ${service.begin.map(typed).join(' && ')}\n  Until then: codemachine service run\n`,
+      `codemachine: The service is installed, but does not run: ${problem}\n  Once a service manager runs: ${service.begin.map(typed).join(' && ')}\n  Until then: codemachine service run\n`,
     )
     return 4
   }
   stdout.write(`It is running. Its log:  ${service.logs}\n`)
   if (web) stdout.write('It serves the page, too. A link to it: codemachine web link\n')
   if (context.platform === 'linux')
-    stdout.write('To have it run from the start of the machine on, before you log in: loginctl enable-linger\n')
+    stdout.write('To start it with the machine, before you log in: loginctl enable-linger\n')
   return 0
 }
 
@@ -88,7 +88,7 @@ export async function endService(context: CliContext): Promise<string[]> {
   const problems: string[] = []
   for (const command of end) {
     const problem = await asked(context, command)
-    if (problem !== null) problems.push(`The service could not be ended: ${problem}`)
+    if (problem !== null) problems.push(`The service could not be stopped: ${problem}`)
   }
   return problems
 }
@@ -108,7 +108,7 @@ export async function serviceStatus(context: CliContext, { json = false }: { jso
     stdout.write(`${JSON.stringify({ ...installed, running, due: shown })}\n`)
     return 0
   }
-  const old = isInstalled && !isCurrent ? '; not as this codemachine would write it: codemachine service install' : ''
+  const old = isInstalled && !isCurrent ? '; differs from the current one: codemachine service install' : ''
   stdout.write(`  file     ${service.path}${isInstalled ? old : ' (not installed: codemachine service install)'}\n`)
   stdout.write(
     runner === null

@@ -88,7 +88,7 @@ const WORDS: Readonly<Record<LeftoverKind, string>> = {
   memory: 'the memory in work directories',
   settings: 'your settings',
   login: "codemachine's own login",
-  history: 'what was typed on screens, and demos',
+  history: 'texts typed on screens, and demos',
   sessions: 'the records of sessions',
 }
 

@@ -52,8 +52,8 @@ export async function web(context: CliContext, flags: WebFlags): Promise<number>
   const running = await servedPage(context, place)
   if (running !== null) {
     refuseOther(running, flags, port)
-    const more = port === 0 ? `, on port ${portIn(running)}; --port 0 changes nothing of that` : ''
-    if (!flags.json) context.stdout.write(`The page is served already${more}.\n`)
+    const more = port === 0 ? `, on port ${portIn(running)}; --port 0 does not change that` : ''
+    if (!flags.json) context.stdout.write(`The page is already served${more}.\n`)
     await show(context, running, await linkToPage(place.access, running, right), flags)
     return 0
   }
@@ -62,7 +62,7 @@ export async function web(context: CliContext, flags: WebFlags): Promise<number>
     if (flags.untilIdle) return
     if (isOther !== null && !flags.json) context.stdout.write(`Port ${isOther} is taken; it is ${portIn(served)}.\n`)
     await show(context, served, await linkToPage(place.access, served, right), flags)
-    if (!flags.json) context.stdout.write('It is served until Ctrl+C; what runs does not need it.\n')
+    if (!flags.json) context.stdout.write('Ctrl+C stops the page; sessions continue without it.\n')
   })
   return 0
 }
@@ -274,9 +274,9 @@ function refuseOther(running: ServedPage, { host, name = [], cert, key }: WebFla
   if (other.length === 0) return
   throw new UserError(
     'CM0804',
-    `The page is served already, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`,
+    `The page is already served, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`,
     {
-      hint: 'To serve it so: codemachine web stop, then this again. A link to it as it is: codemachine web link',
+      hint: 'To change that: codemachine web stop, then this again. A link to the running page: codemachine web link',
     },
   )
 }
@@ -303,7 +303,7 @@ async function pem(path: string, flag: string): Promise<string> {
     throw new UserError('CM0802', `${flag} cannot be read: ${messageOf(error)}`)
   })
   if (text.length <= MOST_PEM && text.includes('-----BEGIN ')) return text
-  throw new UserError('CM0802', `${flag}: ${oneLine(path, 300)} is no PEM file.`)
+  throw new UserError('CM0802', `${flag}: ${oneLine(path, 300)} is not a PEM file.`)
 }
 
 async function ended(signal: AbortSignal): Promise<void> {
