@@ -12,56 +12,58 @@ import type { SessionKind, SessionState } from './state/state.ts'
 export interface RoundSpec {
   thread: ThreadSpec
   /**
-   * The user input of the turn; of parts: they stand one behind the other, with nothing between them. The runner puts before it
-   * the goal in the words of the person (in a scope that of the scope), and what they have said later.
+   * The user input of the turn; parts are joined without a separator. The runner puts the person's goal (in a scope, its
+   * goal) and later messages before it.
    */
   input: string | readonly InputPart[]
-  /** Whether the input itself has the goal, or what stands in its place, so that the runner puts only what they said later before it; left out: it has not. */
+  /** True: the input contains the goal, so the runner adds only the person's later messages. */
   tellsGoal?: true
-  /** A text that it works on and that its input leaves out: pictures that it names are sent too. Left out: those of the input alone. */
+  /** A text that is not in the input, but whose pictures are sent, too. Left out: only pictures of the input. */
   goalText?: string
-  /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
+  /** A word of the template's `parts`; left out: the template has one kind of round. */
   part?: string
   /**
-   * What its last message has to be, which comes as `answer-given` or `answer-refused`, before the end of the round; by more
-   * than its schema it is judged by `Template.answerProblem`. The
-   * next round that asks for an answer of this name is told why it was refused; the session ends when that was three times in a row.
+   * The required form of the last message. It arrives as `answer-given` or `answer-refused` before the end of the round.
+   * `Template.answerProblem` checks more than the schema. The next round that asks for this answer learns why it was
+   * refused. After three refusals in a row, the session ends.
    */
   answer?: AskedAnswer
-  /** Outputs of the session that it is given below its input. */
+  /** Outputs of the session to add below the input. */
   materials?: readonly { name: string; output: Output }[]
-  /** The characters of all materials together, where there is room in the turn; the first are given first. Left out: 100,000 for each. */
+  /**
+   * The most characters of all materials, if there is room in the turn; the first ones come first. Left out: 100,000 for
+   * each.
+   */
   materialsMost?: number
-  /** The name under which its last message is kept as an output; left out: it is not. */
+  /** The name of the output that stores the last message; left out: none. */
   keep?: string
   /**
-   * How long it may take, ms. Then its agent is told to come to a safe stop, as at a limit of the session. If it does
-   * not, it is interrupted. The round then ends as `interrupted`, with a message that says so. Left out: as long as the
-   * session may.
+   * The longest time, ms. Then codemachine asks the agent for a safe stop, and later interrupts it. The round then ends as
+   * `interrupted`, with a message. Left out: no limit of its own.
    */
   timeoutMs?: number
   /**
-   * Whether its agent works without tools. Each of its messages is a JSON object that names a command. Codemachine runs
-   * it and answers in the same thread, until a message says that it is done, or after so many commands. Left out: one turn.
+   * The agent works without tools: each message is a JSON object with a command. Codemachine runs it and answers in the same
+   * thread, until a message says done, or after `mostCommands`. Left out: one turn.
    */
   stepwise?: { mostCommands: number }
-  /** The scope that it works in, which the first such round enters; left out: it works on the goal of the session. */
+  /** The scope of the round; the first such round enters it. Left out: the round works on the goal of the session. */
   scope?: RoundScope
 }
 
 /**
- * A part of the session with a done rule of its own: its rounds work on a goal, memory files and gates of their own. A
- * proved claim of theirs ends the scope, not the session. Those of the session are set aside meanwhile.
+ * A part of the session with its own goal, memory files, gates and done rule. A proved claim ends the scope, not the
+ * session.
  */
 export interface RoundScope {
   /**
-   * Tells it apart, and names its folder: letters and digits of any script, and dashes, at most 60. One that is entered
-   * again continues with the memory files that it left.
+   * Its name and that of its folder: letters and digits of any script, and dashes, at most 60. A scope that is entered again
+   * keeps its memory files.
    */
   name: string
-  /** What its `MAIN.md` begins with, as the input of a round is given. */
+  /** The beginning of its `MAIN.md`, in the form of a round's input. */
   goal: RoundSpec['input']
-  /** The commands that have to pass before a claim of it is accepted, all of them, at most 50; none: it is accepted unverified. */
+  /** The commands that must pass before a claim of the scope is accepted, at most 50; none: it is accepted unverified. */
   gates: readonly ScopeGate[]
 }
 
@@ -77,14 +79,14 @@ export interface ScopeGate {
 }
 
 /**
- * A part of the input of a round: a text as it is, or the whole kept text of an output. `member`: the output is JSON, and the
- * value at this path stands here, a text as it is and anything else as JSON; empty if there is none. Nothing in it is expanded.
+ * A part of a round's input: a text, or the stored text of an output. `member`: a path in an output that is JSON; texts are
+ * inserted as they are, other values as JSON. If the value is missing, the part is empty. Nothing in it is expanded.
  */
 export type InputPart = string | { output: Output; member?: readonly string[] }
 
 /**
- * A round that is to be run. `replan`: one that makes the change of plan which a person has asked for; it runs while the
- * session holds, and does not count.
+ * A round. `replan`: the round makes the change of plan that a person asked for; it runs during the pause, and does not
+ * count.
  */
 export interface RoundStep {
   kind: 'round' | 'replan'
@@ -92,60 +94,54 @@ export interface RoundStep {
 }
 
 /**
- * What codemachine does by itself, without a round, and journals before and after. One that was cut off is done again: the
- * template is asked once more, and says the same, for its state is the fold of the journal.
+ * A step without a round, journaled before and after. After a crash, the template gets the same state and asks for it again.
  */
 export type OwnStep =
   /**
-   * Calls one of `Template.looks`. What that finds comes as `looked`. `keep`: it finds `{ text, … }`; the text is kept as an
-   * output by the name of the look and in this file of the session's folder, as by `keep`, and the rest is what was found.
+   * Calls one of `Template.looks`; the result comes as `looked`. With `keep`, the look returns `{ text, … }`: codemachine
+   * stores the text as an output and in this file, as `keep` does. The rest is the result.
    */
   | { kind: 'look'; what: string; keep?: { file: string } }
   /**
-   * Runs a line for a shell, in the work directory and the sandbox of the rounds, as gates are run. How it ended comes as
-   * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again. `readOnly`: it may write
-   * nothing at all, whatever the rounds may, and has no network.
+   * Runs a shell line in the work directory and the sandbox of the rounds, as gates run. The result comes as `command-ran`.
+   * If it is interrupted, the template is asked again. `readOnly`: it can write nothing and has no network.
    */
   | { kind: 'command'; name: string; run: string; timeoutMs: number; network: boolean; readOnly?: true }
   /**
-   * Writes text files of the work directory, all or none. What became of it comes as `wrote`. A file that has that content
-   * already is left as it is.
+   * Writes text files of the work directory, all or none. The result comes as `wrote`. A file with the same content is not
+   * touched.
    */
   | { kind: 'write'; files: readonly StepFile[] }
   /**
-   * Says something in the journal, on the screen and in the report, in at most 1,000 characters: a text that is understood by
-   * itself; `name`: what it is about, for programs. Comes as `noted`.
+   * Writes a text of at most 1,000 characters into journal, screen and report. `name`: its subject, for programs. Comes as
+   * `noted`.
    */
   | { kind: 'note'; name: string; text: string }
   /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. Not in a scope. */
   | { kind: 'claim' }
-  /** Leaves the scope that the session is in, without its being done; `why`: a sentence. That comes as `scope-left`. */
+  /** Leaves the scope before it is done; `why`: a sentence. Comes as `scope-left`. */
   | { kind: 'leave-scope'; why: string }
-  /** Goes over into another state of the template's own; `why`: a sentence. Comes as `state-entered`. */
+  /** Enters another state of the template; `why`: a sentence. Comes as `state-entered`. */
   | { kind: 'enter'; state: string; why: string }
   /**
-   * Keeps a text for people: in a file of the session's folder in the work directory, and with `name` as an output, too, each
-   * without its secrets. `file`: relative to that folder, with `/`; never `MAIN.md`. `output`: the whole kept text of it. What
-   * became of it comes as `kept`; a file with that content already is left as it is.
+   * Stores a text for people, without secrets, in a file of the session's folder, and with `name` also as an output. `file`:
+   * relative to that folder, with `/`; never `MAIN.md`. `output`: the stored text of an output. The result comes as `kept`.
+   * A file with the same content is not touched.
    */
   | ({ kind: 'keep'; file: string; name?: string } & ({ text: string } | { output: Output }))
   /**
-   * Makes these commands gates of the session: all that templates add, so that one of an earlier such step that is not among
-   * them is none any more. They have to pass before done, and protect what their commands run, against what the session began
-   * with; each that is new runs once before the next round. One with the `run` of another gate adds nothing. At most 50; `why`:
-   * a sentence. Comes as `gates-added`. Only of a kind with `addsGates`, and not in a scope.
+   * Makes these commands gates of the session, instead of those of earlier such steps. They must pass before done, and
+   * protect what they run. Each new one runs once before the next round. A command that is already a gate adds nothing. At
+   * most 50; `why`: a sentence. Comes as `gates-added`. Only for kinds with `addsGates`, and not in a scope.
    */
   | { kind: 'gates'; gates: readonly ScopeGate[]; why: string }
-  /**
-   * Looks whether the secret of this name is there, and its check passes, if it has one. Comes as `secret-confirmed`. Only of
-   * a kind with `usesShell`.
-   */
+  /** Checks that this secret exists and passes its check. Comes as `secret-confirmed`. Only for kinds with `usesShell`. */
   | { kind: 'confirm-secret'; key: string }
 
 /**
- * A text file that a step writes; `path`: relative to the work directory, with `/`. `output`: the whole kept text of it.
- * `append`: at the end of the file, which was `behind` when the template looked at it (null: it was not there). If it is
- * another by now, nothing is written, and `wrote` says why; if it has the text at its end already, it is left as it is.
+ * A text file of a step; `path`: relative to the work directory, with `/`. `output`: the stored text of an output. `append`:
+ * adds to the end of the file; `behind` describes the file as the template saw it (null: missing). If the file has changed
+ * since, nothing is written, and `wrote` says why. If the text is already there, nothing changes.
  */
 export type StepFile = { path: string; append?: { behind: { bytes: number; sha256: string } | null } } & (
   | { text: string }
@@ -153,8 +149,8 @@ export type StepFile = { path: string; append?: { behind: { bytes: number; sha25
 )
 
 /**
- * What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. `decide`: a person decides;
- * the template is asked again once they have, or the default was taken.
+ * The next step of a session. `check`: codemachine checks the plan or its tasks. `decide`: a person decides; then the
+ * template is asked again.
  */
 export type Step =
   | RoundStep
@@ -169,7 +165,7 @@ export interface TemplateKind<S = unknown> extends SessionKind<S> {
   open(setup: TemplateSetup): Promise<Template>
 }
 
-/** A template as a program of one's own writes it, for `openProject`: the same, and checked by the compiler. */
+/** Defines a template for `openProject`, checked by the compiler. */
 export function defineTemplate<S>(kind: TemplateKind<S>): TemplateKind<S> {
   return kind
 }
@@ -200,8 +196,8 @@ export interface TemplateSetup {
   /** The texts that the session began with. */
   kept: KeptTexts
   /**
-   * The files in which two work trees differ, by their fingerprints, at most 500. Each has the number of lines added and
-   * removed; null: it is not text. None if one of them is no longer kept. Left out: nothing is kept.
+   * The files that differ between two work trees (fingerprints), at most 500, with the lines added and removed (null: not
+   * text). Empty if a tree is no longer stored. Left out: no trees are stored.
    */
   linesChanged?(
     before: string,
@@ -209,19 +205,19 @@ export interface TemplateSetup {
     signal: AbortSignal,
   ): Promise<readonly { path: string; added: number | null; removed: number | null }[]>
   /**
-   * What its looks run git with: a private git directory of theirs, where agents cannot write and which need not exist
-   * yet, and the environment. Also what removes secrets from a text before it is shortened. Left out: they run none.
+   * What looks need for git: a private git directory that agents cannot write (it may not exist yet), and the environment.
+   * `redact` removes secrets from a text before it is shortened. Left out: looks do not run git.
    */
   looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
   /** Whether commands of the session reach the network; left out: they do not. */
   network?: true
-  /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
+  /** For a call: the agent, its task, and the instructions of its profile; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
 }
 
 /** Texts that a session began with (`session-created.kept`), by name. */
 interface KeptTexts {
-  /** Resolves with the text as it was then. Rejects with a `UserError` that names the file if it is gone or is not that text any more. */
+  /** The text as it was then. Rejects with a `UserError` that names the file if it is missing or was changed. */
   read(name: string): Promise<string>
   /** Whether the session began with a text of that name. */
   has(name: string): boolean
@@ -255,8 +251,8 @@ export type AnswerProblem = string | { problem: string; kind: string }
 /** A template that carries out one session. Decides what comes next, and touches nothing for that. */
 export interface Template {
   /**
-   * What its rounds are started with, those that work first; `part` null: it has but one kind of round, or the plan is
-   * changed. What any round of it may not read stands with one of them, for reviewers may not read it either.
+   * The threads of its rounds, the first ones first; `part` null: the only kind of round, or a change of plan. Reviewers
+   * cannot read the files that one of these threads denies.
    */
   threads: readonly { part: string | null; thread: ThreadSpec }[]
   /** What comes next, given what has happened and what the memory files say now. Pure. */
@@ -264,21 +260,19 @@ export interface Template {
   /** The thread of the next round, as far as it is known before `next` is asked: it is started ahead. Pure. */
   ahead(session: SessionState): ThreadSpec | null
   /**
-   * What it can look at, by the word in `look`: functions that read what they like and change nothing; `session`: as it is
-   * then. What they resolve with is data (JSON). Left out: it never looks.
+   * Its looks by name: functions that read and change nothing; `session`: the state at that time. They resolve with JSON
+   * data. Left out: none.
    */
   readonly looks?: Readonly<Record<string, (signal: AbortSignal, session: SessionState) => Promise<unknown>>>
   /**
-   * Why an answer that fits its schema cannot be used all the same, for the one who has to fix it: a sentence, or a line for
-   * each mistake; null if it can. Asked once, when the answer comes, and journaled (`answer-refused`, or `answer-given` with
-   * `judged`): a `fold` judges nothing, for later versions with other rules read the same journal. `session`: as it is then.
-   * Pure. Left out: what fits is used.
+   * Why an answer that fits its schema cannot be used: a sentence, or a line for each mistake; null if it can. Called once
+   * when the answer comes; the verdict is journaled, so a `fold` must not judge. `session`: the state at that time. Pure.
+   * Left out: each answer that fits is used.
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /**
-   * The files of the person that none of its rounds may change, relative to the work directory, at most ten of up to 1
-   * MiB. If a round changes one, its version is kept beside, the file is restored, and a claim of that round is refused.
-   * Pure. Left out: there are none.
+   * The person's files that no round may change, relative to the work directory, at most ten of up to 1 MiB. If a round
+   * changes one, codemachine saves that version, restores the file, and refuses a claim of that round. Pure. Left out: none.
    */
   personsFiles?(session: SessionState): readonly string[]
   /**
@@ -286,20 +280,17 @@ export interface Template {
    * each question for a secret. Pure. Left out: they may.
    */
   refusesSecrets?(session: SessionState): string | null
-  /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
+  /** Stores the result of a round that worked and made no claim; `session`: the state after it. A sentence if that failed. */
   afterRound?(session: SessionState): Promise<string | null>
-  /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */
+  /** Stores the result of the session; `session`: its final state. A sentence if that failed. */
   beforeEnd?(session: SessionState): Promise<string | null>
   /** Looks at the plan that an agent has written. Left out: the template has none. */
   checkPlan?(): Promise<PlanProblems>
-  /** Tools of its own that its agents may call, and it answers; those of codemachine itself cannot be replaced. */
+  /** Its own tools for agents, which it answers; it cannot replace tools of codemachine. */
   readonly tools?: readonly AnsweredTool[]
-  /** The prompt of an agent that is given work. Left out: as it is at that moment. */
+  /** The prompt of an agent that gets a task. Left out: the current one. */
   promptOf?(agent: Agent): Promise<AgentPrompt>
-  /**
-   * The agents that can be given work though only a prompt in `.codemachine/agents` says that there are any. Left out: those
-   * of the setup.
-   */
+  /** Agents that exist only by a prompt in `.codemachine/agents`. Left out: those of the setup. */
   ownAgents?(): readonly Agent[]
 }
 

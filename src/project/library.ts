@@ -11,86 +11,88 @@ import type { ReportData } from '../tell/report/report-data.ts'
 // from what this file imports, and nothing of it may need a library that is not shipped.
 
 /**
- * A work directory that sessions are run in, watched and reported of. Nothing is started by opening it; disposing of it
- * ends what it runs as a signal would, and resolves when every process of it has ended. docs/reference/library.md has each member.
+ * A work directory with its sessions. `openProject` starts nothing. Disposing of it ends what it runs, and resolves when no
+ * process of it remains. docs/reference/library.md lists the members.
  */
 export interface Project extends AsyncDisposable {
   /** The real path of the work directory. */
   readonly directory: string
-  /** The prompts that wait, each of which becomes a session of its own. */
+  /** The queued prompts. Each becomes a session of its own. */
   readonly queue: ProjectQueue
   /**
-   * Runs one session from its start to its end, however it ends: a limit, a stall and an interruption are outcomes, not
-   * errors. Rejects with a `UserError` for what a person has to fix, with exit code 6 while a codemachine runs here.
+   * Runs one session to its end. A limit, a stall and an interruption are outcomes, not errors. Rejects with a `UserError`
+   * if a person must fix something; `exitCode` is 6 while another codemachine runs here.
    */
   run(goal: string, options?: RunGoalOptions): Promise<EndedSession>
-  /** Resumes a session that is not done: the one so named, or with null the newest. Ends and rejects as `run` does. */
+  /** Resumes the named session, or with null the newest one that is not done. Ends and rejects as `run` does. */
   resume(session: string | null, options?: RunEventsOptions): Promise<EndedSession>
   /**
-   * Asks something of the session that runs here, in this process or in another one. Null if none runs. A `UserError` if
-   * it does not answer within 10 s.
+   * Sends a request to the session that runs here, in any process. Null if none runs. Rejects with a `UserError` without an
+   * answer in 10 s.
    */
   ask(ask: Ask): Promise<Reply | null>
   /**
-   * What agents have asked, the oldest first: in the session so named, or with null in the newest 20. What is answered is left out,
-   * unless `all` is true.
+   * Questions of agents, the oldest first: those of the named session, or with null of the newest 20. `all` includes
+   * answered ones.
    */
   questions(session?: string | null, options?: { all?: boolean }): Promise<Question[]>
   /**
-   * Answers a question by its id (`20261120_1/Q1`, or `Q1` for that of the newest session that has one). A running
-   * session is told; else the answer becomes a queued prompt. `answer`: a text, or the number of an option. A
-   * `UserError` if there is no such question or option, or it is answered and `again` is not true.
+   * Answers a question by its id (`20261120_1/Q1`, or `Q1` for the newest session with one). A running session is told;
+   * otherwise the answer becomes a queued prompt. `answer`: a text, or the number of an option. Rejects with a `UserError`
+   * if there is no such question or option, or if it is answered and `again` is not true.
    */
   answer(question: string, answer: string, options?: { again?: boolean }): Promise<AnsweredQuestion>
   /**
-   * Follows a session that any process runs, from its first event on: the one so named, or with null the newest. Ends when
-   * it is over and nobody goes on from there, when `signal` is aborted, or when the project is disposed of.
+   * Follows the named session, or with null the newest, in any process, from its first event. Ends when the session is over
+   * and none follows, when `signal` aborts, or with the project.
    */
   watch(session?: string | null, options?: { signal?: AbortSignal }): AsyncIterable<WatchUpdate>
-  /** The report of a session by its journal alone: the one so named, or with null the newest. */
+  /** The report of the named session, or with null of the newest, from its journal. */
   report(session?: string | null): Promise<ReportData>
 }
 
-/** What a run is told, in values. What is left out is as the settings say, in files and in the environment. */
+/** The options of a run. Without a value, the settings apply. */
 export interface RunOptions {
-  /** The work directory, absolute or relative to `World.cwd`; left out: that one. A person is told commands that name it so. */
+  /**
+   * The work directory, absolute or relative to `World.cwd`, which is the default. Commands shown to a person use this path.
+   */
   directory?: string
   /** The most rounds, at least 1. */
   rounds?: number
-  /** For how long it may work, ms, at least 1,000. */
+  /** The longest time, ms, at least 1,000. */
   maxTimeMs?: number
   maxTokens?: number
-  /** The most that it may cost, at least 0.01, in the currency of the prices of the person's settings. */
+  /** The highest cost, at least 0.01, in the currency of the person's prices. */
   maxCost?: number
-  /** The percentage of the account's usage window at which it waits for the next one. */
+  /** The percentage of the account's usage window at which the run waits for the next window. */
   maxUsage?: number
-  /** How long one wait, or failures in a row, may take, ms, at least 1,000. */
+  /** The longest wait, and the longest time of failures in a row, ms, at least 1,000. */
   maxWaitMs?: number
   model?: string
   /** Reasoning effort, such as `low`, `medium` or `high`. */
   effort?: string
-  /** Name of a provider of the person's settings, `ollama`, `lmstudio`, or `codex` for what codex is configured with. */
+  /** The provider: one of the person's settings, `ollama`, `lmstudio`, or `codex` (codex's own configuration). */
   provider?: string
   /** What runs the rounds: `codex`, or another agent by its name (docs/guides/engines.md). */
   engine?: string
-  /** The engines that go on while the usage window of that one is full. */
+  /** The engines that continue while the usage window of `engine` is full. */
   fallback?: readonly string[]
   /** What the agent may write. */
   sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */
   network?: boolean
-  /** Whether the machine is kept from going to sleep. */
+  /** Whether codemachine keeps the machine awake. */
   keepAwake?: boolean
   /** What its sessions publish by themselves at their end (docs/guides/publish.md). */
   publish?: 'no' | 'draft' | 'ready'
   /** Whether a claim of done needs a reviewer who agrees. */
   review?: boolean
-  /** Whether what is asked for is proved sentence by sentence, and whether done needs that. */
+  /** Whether each sentence of the goal is proved (`prove`), and whether done needs that (`requireProof`). */
   prove?: boolean
   requireProof?: boolean
   /** Whether a new session ends once its contract is accepted. */
   contractOnly?: boolean
-  /** Commands that have to pass before done, on top of those of the settings. */
+  /** Commands that must pass before done, besides those of the settings. */
   verify?: readonly string[]
   /** `key=value` pairs that override codex's own configuration. */
   config?: readonly string[]
@@ -104,35 +106,38 @@ export interface OpenOptions extends RunOptions {
   templates?: readonly TemplateKind[]
 }
 
-/** Who is told of what happens in a session, and what ends it. */
+/** Callbacks and the signal of a session. */
 export interface RunEventsOptions {
   /**
-   * Told each event once it is journaled, without secrets, and the session after it. What it throws ends the session, and
-   * is what the run rejects with.
+   * Gets each event after it is journaled, without secrets, and the state after it. If it throws, the session ends, and
+   * `run` rejects with that error.
    */
   onEvent?(event: Recorded, state: SessionState): void
-  /** Told what is not journaled: text and output as they come. What it throws counts as of `onEvent`. */
+  /** Gets text and output as they come; these are not journaled. If it throws, the same happens as with `onEvent`. */
   onLive?(event: LiveEvent): void
   /**
-   * Whether somebody answers what a person has to decide, by `Project.ask` or from another terminal; left out: nobody does,
-   * and where a decision has a default, that is taken at once.
+   * Whether somebody answers decisions, with `Project.ask` or from another terminal. Otherwise a decision with a default
+   * takes it at once.
    */
   canAsk?: boolean
-  /** Ends the session when it is aborted, so that it can be resumed. */
+  /** Ends the session when it aborts; the session can be resumed. */
   signal?: AbortSignal
 }
 
-/** How a session is run for a goal. */
+/** The options of `run`. */
 export interface RunGoalOptions extends RunEventsOptions {
-  /** Name of a template (`codemachine templates`, or one that the project was opened with); left out: one agent works on it, round after round. */
+  /**
+   * The template: one of `codemachine templates`, or of `OpenOptions.templates`. Left out: one agent works on the goal,
+   * round after round.
+   */
   template?: string
-  /** What the template is told beside the goal. */
+  /** The template's own options. */
   options?: unknown
-  /** Id of a session that it goes on from: what that came to is given to its agents. */
+  /** The id of a session to continue from; agents get its result. */
   follows?: string
 }
 
-/** A session that has come to its end; what it was allowed, and what of that it used. */
+/** An ended session: its limits, and what it used of them. */
 export interface EndedSession {
   id: string
   outcome: SessionOutcome
@@ -140,13 +145,13 @@ export interface EndedSession {
   used: Used
 }
 
-/** What may be asked of the session that runs; docs/reference/events.md says what each does. */
+/** A request to the running session; docs/reference/events.md explains each. */
 export type Ask =
   | { type: 'steer'; text: string }
-  /** `agent`: an instance at work in the round, as `agent-started` names it, or the name of its agent where it is the only one. */
+  /** `agent`: an instance, as `agent-started` names it, or the name of an agent with only one instance. */
   | { type: 'steer-agent'; agent: string; text: string }
   | { type: 'stop-agent'; agent: string }
-  /** `go`: the work goes on once the plan is changed; left out: it holds then. */
+  /** `go`: the work continues with the changed plan; left out: it pauses. */
   | { type: 'replan'; text: string; go?: true }
   | { type: 'stop'; now: boolean }
   | { type: 'pause' }
@@ -154,16 +159,16 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
-  /** The plan as it was before its last change is put back, while the session holds. */
+  /** Restores the plan from before its last change, while the session is paused. */
   | { type: 'put-plan-back' }
-  /** What it may take in all, from its next round on; what is left out stays. `timeMs`: ms, at least 1,000. */
+  /** The new limits in total, from the next round on; a missing field does not change. `timeMs`: ms, at least 1,000. */
   | { type: 'limits'; rounds?: number; timeMs?: number; tokens?: number; cost?: number }
-  /** A secret of the project was stored: it is told so, and waits no longer for it. */
+  /** A secret of the project was stored; the session no longer waits for it. */
   | { type: 'secret'; key: string }
-  /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
+  /** `session`, `decision`, `version` of the plan: answers only that one; left out: the one that is asked. */
   | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string; version?: number }
 
-/** A question that an agent has noted for a person. It continues with its `assumption` until that is answered. */
+/** A question of an agent. Until it is answered, the agent works with its `assumption`. */
 export interface Question {
   /** `20261120_1/Q1`. */
   id: string
@@ -172,52 +177,52 @@ export interface Question {
   /** When it was asked; ISO 8601 in UTC. */
   at: string
   text: string
-  /** Those that can be chosen from; empty: any text is an answer. */
+  /** The options; empty: any text is an answer. */
   options: readonly string[]
   assumption: string
-  /** `at`: ISO 8601 in UTC; null: nobody has answered. */
+  /** `at`: ISO 8601 in UTC; null: not answered. */
   answer: { text: string; at: string } | null
 }
 
-/** What became of an answer. */
+/** The effect of an answer. */
 export interface AnsweredQuestion {
-  /** The same in sentences, for a person. */
+  /** The effect in sentences, for a person. */
   message: string
-  /** Which round is told: the one that runs, or the next one; null: none, for its session does not run. */
+  /** The round that gets the answer: the running or the next one; null: the session does not run. */
   told: 'round' | 'next-round' | null
-  /** Id of the prompt that it became; null: none. */
+  /** The id of the queued prompt; null: none. */
   queued: string | null
 }
 
-/** The prompts that wait, in order. Other processes may change them at any time. */
+/** The queued prompts, in order. Other processes may change them at any time. */
 export interface ProjectQueue {
   /**
-   * Adds a prompt behind all others; it is on the disk when this resolves. A `UserError` if it is empty or too long, or
-   * nothing can begin with these terms.
+   * Adds a prompt at the end, and resolves once it is on disk. Rejects with a `UserError` if the prompt is empty or too
+   * long, or if the terms are wrong.
    */
   add(prompt: string, terms?: PromptTerms): Promise<QueuedPrompt>
-  /** Those that wait, the next one first, and a sentence for each file that cannot be read. */
+  /** The prompts, the next one first; `problems`: a sentence for each unreadable file. */
   list(): Promise<{ prompts: QueuedPrompt[]; problems: string[] }>
-  /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
+  /** Replaces the text of a prompt, not its terms. Rejects with a `UserError` if it is no longer queued. */
   edit(id: string, prompt: string): Promise<void>
-  /** Has a prompt wait just before another one, or with null behind all; a `UserError` if one of them does not wait any more. */
+  /** Moves a prompt before another one, or with null to the end. Rejects with a `UserError` if one is no longer queued. */
   move(id: string, before: string | null): Promise<void>
-  /** Takes a prompt out; a `UserError` if it does not wait any more. */
+  /** Removes a prompt. Rejects with a `UserError` if it is no longer queued. */
   remove(id: string): Promise<void>
 }
 
-/** What is told to somebody who watches a session, whatever process runs it. */
+/** An update of `watch`. */
 export type WatchUpdate =
   /** `state`: the session after the event. */
   | { kind: 'event'; event: Recorded; state: SessionState }
   /** `at`: Unix time, ms. */
   | { kind: 'live'; event: LiveEvent; at: number }
-  /** The past has been told; from now on it comes as it happens. */
+  /** All past events were sent; later ones come as they happen. */
   | { kind: 'attached'; state: SessionState; standing: SessionStatus }
   | { kind: 'ended' }
-  /** The run continues with this session: what follows is of it, from its first event on. */
+  /** The run continues with this session; the next updates are its events, from the first one on. */
   | { kind: 'next-session'; id: string }
-  /** Nobody runs it any more, and it has not come to its end. The last that is told. */
+  /** No process runs it any more, and it has not ended. The last update. */
   | { kind: 'gone' }
-  /** The same, of one that nobody ran when it was looked at first. The last that is told. */
+  /** The same, for a session that no process ran from the beginning. The last update. */
   | { kind: 'cut-off' }

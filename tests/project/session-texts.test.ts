@@ -119,7 +119,7 @@ test('nothing is begun with a text that holds a secret, which the records never 
     { first: { ...begun, kept } },
     { view: { event: nothing, live: nothing }, canAsk: false },
   )
-  await expect(worked).rejects.toThrow('plan.txt holds [secret DEPLOY_TOKEN], which is never kept')
+  await expect(worked).rejects.toThrow('plan.txt contains [secret DEPLOY_TOKEN], which codemachine never stores')
   expect(await project.records.sessions()).toEqual([])
 })
 

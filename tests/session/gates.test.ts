@@ -362,7 +362,10 @@ describe('gates', () => {
     })
     expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
     const said = ofType(events, 'warning').map(({ message }) => message)
-    expect(said).toEqual([expect.stringContaining('Not all gates ran'), expect.stringContaining('in no savepoint')])
+    expect(said).toEqual([
+      expect.stringContaining('Not all gates ran'),
+      expect.stringContaining('of the last rounds are not saved'),
+    ])
     expect(events.at(-1)?.type).toBe('session-ended')
   })
 
@@ -635,7 +638,7 @@ describe('a review', () => {
       ofType(events, 'warning')
         .map(({ message }) => message)
         .join(),
-    ).toContain('could not be kept')
+    ).toContain('could not be saved')
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 

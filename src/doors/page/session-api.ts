@@ -156,7 +156,7 @@ function addTelling(routes: Hono<WebEnv>, { world, sessionOf }: SessionApiOption
     // Who runs there may have come to the next session since the person saw this one.
     const running = await latestSession(records, () => {})
     if (running !== null && running !== id && (await askWhoRuns(records.lock, world.platform, () => {})) !== null)
-      return c.json({ code: 'other-session', message: `It is ${running} that runs, and not ${id}.` } satisfies Reply)
+      return c.json({ code: 'other-session', message: `${running} runs now, not ${id}.` } satisfies Reply)
     return c.json((await askRun(world, records, ask)) ?? NOBODY)
   })
   routes.post('/answer', async c => {

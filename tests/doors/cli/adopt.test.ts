@@ -82,7 +82,7 @@ test('a thread of codex is adopted by the beginning of its id, and worked on unt
 
   const words = `codex conversation ${id.slice(0, 10)}`
   expect((await scene.run('status')).stdout).toContain(words)
-  expect((await scene.run('report', '--md')).stdout).toContain(`Goes on from the ${words}`)
+  expect((await scene.run('report', '--md')).stdout).toContain(`Continues from the ${words}`)
   expect(JSON.parse((await scene.run('report', '--json')).stdout)).toMatchObject({ adopted: { maker: 'codex', id } })
   // The rounds of the session are threads of codex, too, and nobody's conversation.
   const listed = JSON.parse((await codemachineHere(scene.place, ['adopt', '--list', '--json'])).stdout)

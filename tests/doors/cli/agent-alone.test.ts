@@ -369,7 +369,7 @@ test('calls work side by side, each in a session of its own, and none of them is
   for (const [args, said] of [
     [['resume'], 'No session'],
     [['resume', id], `${id} is an agent call, which cannot be resumed`],
-    [['report'], 'but calls of agents'],
+    [['report'], 'has only calls of agents'],
     [['verify'], 'No session'],
   ] as const)
     expect(await here(...args)).toMatchObject({

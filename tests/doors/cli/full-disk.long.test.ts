@@ -56,7 +56,9 @@ const MIB = 1024 * 1024
 function expectClearStop({ exitCode, stderr }: Ended, scene: Scene): void {
   expect(stderr).not.toContain('bug in codemachine')
   expect(stderr).not.toMatch(/^ +at /m)
-  expect(stderr).toMatch(/^codemachine: The disk is full: .+ cannot be written\. \(CM0109\)\n {2}Free some space; /m)
+  expect(stderr).toMatch(
+    /^codemachine: The disk is full: .+ cannot be written\. \(CM0109\)\n {2}Free some space, then type codemachine resume; /m,
+  )
   expect(exitCode).toBe(4)
   expect(processesOf(scene.place)).toEqual([])
   expectWholeFiles(scene)

@@ -162,7 +162,7 @@ describe('codemachine login', () => {
     const { exitCode, stdout, stderr } = await withKey(place)
     expect(exitCode).toBe(0)
     expect(stderr).toMatch(/^codemachine: The setting codexHome is "own": rounds use your own codex login/)
-    expect(stdout).toBe(`Logged in: an API key. Rounds use ${place.codexHome} all the same.\n`)
+    expect(stdout).toBe(`Logged in: an API key. Rounds still use ${place.codexHome}.\n`)
   })
 
   test('asks for the key on a terminal without showing it', async () => {

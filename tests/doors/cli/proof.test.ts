@@ -48,7 +48,7 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
   expect(stdout).toContain('Not accepted: The check')
   expect(stdout).toContain('ended: done, gates pass: verified by 1 gate')
-  expect(stdout).toMatch(/done, gates pass.*\nitself checked\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
+  expect(stdout).toMatch(/done, gates pass.*\nchecked\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
   const certificate = JSON.parse(scene.recorded('done.json'))
   expect(certificate).toMatchObject({
     goal: 'build X',

@@ -97,7 +97,7 @@ test('prune lets old savepoints go and frees their room, says so, and never take
     exitCode: 2,
     stderr: 'codemachine: --older-than is "soon"; use something like 30d or 12h. (CM0103)\n',
   })
-  expect((await codemachineHere(place, ['prune', '--all'])).stdout).toContain('1 savepoint (20261121_1) went')
+  expect((await codemachineHere(place, ['prune', '--all'])).stdout).toContain('1 savepoint (20261121_1) deleted')
   expect((await codemachineHere(place, ['savepoints'])).stdout).toBe('There are no savepoints here.\n')
 })
 

@@ -20,7 +20,7 @@ test('a gate with a secret in it is refused before anything is begun, with how t
   const other = await codemachineHere(place, ['build X'], { env })
   expect([other.exitCode, other.stderr]).toEqual([
     2,
-    'codemachine: codemachine.toml:1: this gate contains a secret (DB_PASSWORD), which codemachine never stores; take it out. (CM0904)\n',
+    'codemachine: codemachine.toml:1: this gate contains a secret (DB_PASSWORD), which codemachine never stores; remove it. (CM0904)\n',
   ])
   expect(existsSync(join(place.directory, '.codemachine'))).toBe(false)
 })

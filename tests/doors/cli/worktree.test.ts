@@ -275,7 +275,7 @@ test('a goal that is empty is refused before a worktree is made for it', async (
   ]) {
     const { exitCode, stderr } = await codemachineHere(place, args)
     expect(exitCode).toBe(2)
-    expect(stderr).not.toContain('This works in')
+    expect(stderr).not.toContain('This session works in')
   }
   expect(existsSync(join(place.root, 'work.worktrees'))).toBe(false)
   expect(git(place, 'branch', '--list', 'codemachine/*')).toBe('')

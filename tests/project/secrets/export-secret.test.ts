@@ -70,8 +70,8 @@ test('nothing is written where git would take it, outside of the project, throug
   const refused: Record<string, string> = {
     'keys.txt': 'git does not ignore keys.txt',
     '.env.added': 'git does not ignore .env.added',
-    '../.env': 'does not lie in',
-    '/etc/.env': 'does not lie in',
+    '../.env': 'is not in',
+    '/etc/.env': 'is not in',
     '.git/env': 'A secret cannot be exported to .git/env',
     'private/keys': 'private is a link',
     'gone/.env': 'gone is not there',

@@ -45,7 +45,7 @@ test('a text that is gone, changed, unreadable or was never kept is refused with
   await writeFile(path, Buffer.from([0xff, 0xfe, 0xfd]))
   expect(await refusal()).toContain(`${path} is not UTF-8 text`)
   await rm(path)
-  expect(await refusal()).toContain(`${path}, which the session needs, was deleted; put it back`)
+  expect(await refusal()).toContain(`${path}, which the session needs, was deleted; restore it`)
   expect(await refusal('other.md')).toBe(`The session has no stored text named ${join(folder, 'kept', 'other.md')}.`)
 })
 

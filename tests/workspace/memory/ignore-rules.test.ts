@@ -57,7 +57,7 @@ test('rules that a person has written before are kept, and put back as they were
   const rules = new IgnoreRules(root)
   expect(await rules.keep()).toBeNull()
   await removed()
-  expect(await rules.keep()).toContain('it has been put back')
+  expect(await rules.keep()).toContain('codemachine restored it')
   expect(await readFile(path, 'utf8')).toBe('*\n!kb/\n')
 })
 

@@ -146,7 +146,7 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   expect(await types(['edit'], { version: '2' })).toBe(
     '--version works only with: codemachine plan show, accept, reject',
   )
-  expect(await types([id, 'accept', 'gladly'], { version: '2' })).toBe(`${id} goes on.\n`)
+  expect(await types([id, 'accept', 'gladly'], { version: '2' })).toBe(`${id} continues.\n`)
   await askedFor(3)
   expect(await types(['show'])).toContain(
     'plan version 2 of 2, by the planner; accepted by a person: gladly\nasked for:',

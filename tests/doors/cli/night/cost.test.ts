@@ -68,7 +68,7 @@ describe('a limit of cost', () => {
     const { exitCode, events } = await startNight(scene, ['--max-cost', '4', 'build X']).run.ended
     expect(exitCode).toBe(4)
     expect(JSON.stringify(eventsOf(events, 'session-ended')[0]?.outcome)).toContain(
-      'The model scripted has no price, so --max-cost cannot be kept',
+      'The model scripted has no price, so --max-cost cannot be enforced',
     )
   })
 })
