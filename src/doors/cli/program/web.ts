@@ -74,5 +74,5 @@ export function addMcp(program: Command, does: Does): void {
     .action(does(async () => (await import('../commands/runner/mcp.ts')).mcp))
 }
 
-const WHICH_IS_WHICH = `This serves codemachine to other agents. /mcp on the screen lists the MCP servers that
-codex uses in its rounds.`
+const WHICH_IS_WHICH = `This serves codemachine to other agents. On the screen, /mcp lists the MCP
+servers that codex uses in its rounds.`

@@ -130,7 +130,8 @@ test.each<[string[], string]>([
     own.stderr
       .split('\n')[0]
       ?.replaceAll(/codex-flow (?=run|validate|--help)/g, 'codemachine flow ')
-      .replace(/^codex-flow:/, 'codemachine:'),
+      .replace(/^codex-flow:/, 'codemachine:')
+      .replace(': run has', ': flow run has'),
   ])
 })
 
