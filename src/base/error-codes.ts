@@ -20,7 +20,7 @@ export const errorKinds = {
   CM0102: {
     title: 'These flags cannot be combined',
     cause: 'The command does not have this flag, the flag excludes another one, or it is written before the command.',
-    remedy: '`codemachine help <command>` lists the flags of a command. Leave the other one out.',
+    remedy: '`codemachine help <command>` lists the flags of a command. Remove the flag that does not fit.',
   },
   CM0103: {
     title: 'The value of a flag is not understood',

@@ -235,7 +235,12 @@ class Copy implements Copied, AsyncDisposable {
       mostMs: REPLY_MS,
       signal: this.#signal,
     })
-    return reply ?? { code: 'no-answer', message: 'Its worker has not answered yet; it gets this when it next looks.' }
+    return (
+      reply ?? {
+        code: 'no-answer',
+        message: 'Its worker has not answered yet; the worker gets this the next time it asks the database.',
+      }
+    )
   }
 
   async #letGo(): Promise<void> {

@@ -204,13 +204,13 @@ export async function areSavepointsGone(
 /** Why not everything is gone that the savepoint does not have, a line for each reason; empty where it is. */
 export function keptByRewind({ keep, made }: RewindPlan): string {
   return [
-    leftAlone('as ignored when that savepoint was made', keep),
-    leftAlone('as made after the last session had ended', made),
+    leftAlone('ignored when that savepoint was made', keep),
+    leftAlone('made after the last session ended', made),
   ].join('')
 }
 
 function leftAlone(why: string, paths: readonly string[]): string {
-  return paths.length === 0 ? '' : `Left alone, ${why}: ${somePaths(paths)} (${formatCount(paths.length, 'file')}).\n`
+  return paths.length === 0 ? '' : `Not changed (${why}): ${somePaths(paths)} (${formatCount(paths.length, 'file')}).\n`
 }
 
 /** How many files a rewind changes, restores and removes. */

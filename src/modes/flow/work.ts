@@ -133,7 +133,7 @@ export function firstWork({ options: told, outputs = [] }: EventOf<'session-crea
   const begin = options.from === null ? 0 : options.steps.findIndex(({ id }) => id === options.from)
   const before = (id: string): StepRecord => {
     const known = options.carried.find(each => each.id === id)
-    if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'The last run did not run it.' }
+    if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'The last run did not run this step.' }
     const { mark, exit, fields } = known
     const named = (name: string) => outputs.find(each => each.name === name) ?? null
     return { ...NOT_BEGUN, mark, exit, fields, output: named(id), answer: named(answerOf(id)) }

@@ -537,7 +537,7 @@ export const providerTable = v.pipe(
   providerName,
   v.notValue(CODEX_PROVIDER),
   v.description(
-    'lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself',
+    'lower-case letters, digits, "-" and "_", such as [providers.local], but not "codex", which means the configuration of codex',
   ),
 )
 

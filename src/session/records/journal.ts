@@ -284,7 +284,7 @@ function refuseForeign(path: string, firstLine: string): void {
   const { format, v = VERSION } = header
   if (format === FORMAT && v === VERSION) return
   if (format === FORMAT && typeof v === 'number' && v > VERSION)
-    throw new UserError('CM0606', `${path} was written by a newer codemachine (journal format ${v}); use that one.`)
+    throw new UserError('CM0606', `${path} was written by a newer codemachine (journal format ${v}); use that version.`)
   const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
   throw new UserError(
     'CM0607',

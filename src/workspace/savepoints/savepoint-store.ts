@@ -92,7 +92,9 @@ export class SavepointStore {
       return await firstTree(this.#git, savepoint)
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      this.#warn(`The start of ${savepoint.session} cannot be read: ${savepoint.id} is used instead.`)
+      this.#warn(
+        `The savepoint from the start of ${savepoint.session} cannot be read: ${savepoint.id} is used instead.`,
+      )
       return savepoint.tree
     }
   }

@@ -98,7 +98,7 @@ test('work that a round hides behind an ignore rule is work: claims see it, veri
   const rewound = await scene.run('rewind', '4')
   expect([rewound.exitCode, rewound.stderr]).toEqual([0, ''])
   expect(rewound.stdout).toContain('1 file changed, 1 file restored.\n')
-  expect(rewound.stdout).toContain('Left alone, as made after the last session had ended: src/c (1 file).')
+  expect(rewound.stdout).toContain('Not changed (made after the last session ended): src/c (1 file).')
   expect(readFileSync(join(place.directory, 'src/a'), 'utf8')).toBe(ended)
   expect((await scene.run('verify')).stdout).toContain('1 file has changed since: src/c')
   expect(readFileSync(join(place.directory, 'src/c'), 'utf8')).toBe('new')

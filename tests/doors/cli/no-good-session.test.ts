@@ -18,7 +18,7 @@ describe('where the only journal is of a newer format', () => {
       const { exitCode, stdout, stderr } = await codemachineHere(place, args)
       const code = args[0] !== 'logs' ? '' : args.length === 2 && args[1] === '1' ? ' (CM0606)' : ' (CM0607)'
       expect(stderr).toBe(
-        `codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.${code}\n`,
+        `codemachine: ${path} was written by a newer codemachine (journal format 2); use that version.${code}\n`,
       )
       expect(stdout).not.toContain('No sessions')
       expect(exitCode).toBe(args[0] === 'logs' ? 2 : 0)

@@ -15,7 +15,7 @@ const { 'session-created': created, 'session-ended': ended } = sampleEvents
 async function newer(place: TestPlace): Promise<string> {
   const path = await journalSession(place, '20261121_1', [created, ended])
   await replaceFirstLine(path, '{"format":"codemachine-journal","v":2}')
-  return `codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.\n`
+  return `codemachine: ${path} was written by a newer codemachine (journal format 2); use that version.\n`
 }
 
 async function directory(place: TestPlace): Promise<string> {

@@ -113,7 +113,7 @@ test('a journal of a newer codemachine is left for that one', async () => {
   await journalSession(place, '20261120_1', interrupted(place, {}))
   const path = await journalSession(place, '20261121_1', interrupted(place, {}))
   await replaceFirstLine(path, '{"format":"codemachine-journal","v":2}')
-  const said = `codemachine: ${path} was written by a newer codemachine (journal format 2); use that one. (CM0606)\n`
+  const said = `codemachine: ${path} was written by a newer codemachine (journal format 2); use that version. (CM0606)\n`
   expect(await refusal(place, '20261121_1')).toEqual([2, said])
   expect(await refusal(place), 'it is the newest').toEqual([
     2,

@@ -269,7 +269,7 @@ describe('codemachine rewind', () => {
     const there = await codemachineHere(part, ['rewind', 'start'])
     expect([there.exitCode, there.stderr]).toEqual([0, ''])
     expect(there.stdout).toContain(
-      '1 file changed, 1 file removed.\nremoved  made\nLeft alone, as ignored when that savepoint was made: .env, localdb/db, my.above (3 files).\n',
+      '1 file changed, 1 file removed.\nremoved  made\nNot changed (ignored when that savepoint was made): .env, localdb/db, my.above (3 files).\n',
     )
     const { made: _, ...others } = ended
     expect(filesOf(part.directory)).toEqual({ ...others, '.gitignore': '0 .env\nlocaldb/\n' })

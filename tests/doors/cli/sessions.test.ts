@@ -98,7 +98,7 @@ test('a broken session is a row that says so, and hides no other', async () => {
   expect(shown).toContainEqual([
     '20261120_2',
     'broken',
-    'its journal was written by a newer codemachine (journal format 99); use that one.',
+    'its journal was written by a newer codemachine (journal format 99); use that version.',
   ])
   expect(shown).toContainEqual([
     '20261120_3',

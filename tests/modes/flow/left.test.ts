@@ -41,10 +41,10 @@ test('what a workflow has written before it failed is told, and rewind takes tha
   writeFileSync(join(place.directory, 'out', 'more.txt'), 'mine')
   const dry = await codemachineHere(place, ['rewind', 'start', '--dry-run'])
   expect(dry.stdout).toBe(
-    `remove   made.txt\nremove   out/TEXT.md\nLeft alone, as made after the last session had ended: notes of mine.txt, out/more.txt (2 files).\nRewinding to ${id}/start would mean: 2 files removed.\n`,
+    `remove   made.txt\nremove   out/TEXT.md\nNot changed (made after the last session ended): notes of mine.txt, out/more.txt (2 files).\nRewinding to ${id}/start would mean: 2 files removed.\n`,
   )
   const { stdout } = await codemachineHere(place, ['rewind', 'start'])
-  expect(stdout).toContain('2 files removed.\nremoved  made.txt\nremoved  out/TEXT.md\nLeft alone, as made after')
+  expect(stdout).toContain('2 files removed.\nremoved  made.txt\nremoved  out/TEXT.md\nNot changed (made after')
   const there = (path: string) => existsSync(join(place.directory, path))
   expect(['made.txt', 'out/TEXT.md', 'notes of mine.txt', 'out/more.txt'].map(there)).toEqual([
     false,

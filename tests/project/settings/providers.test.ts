@@ -123,11 +123,11 @@ describe('a mistake in a provider is told in one sentence, without what may be a
     ],
     [
       '[providers.codex]\nmodel = "x"',
-      '1: providers.codex cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself.',
+      '1: providers.codex cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], but not "codex", which means the configuration of codex.',
     ],
     [
       '[providers."a b"]\nmodel = "x"',
-      '1: providers."a b" cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], and not "codex", which is what codex is configured with itself.',
+      '1: providers."a b" cannot have this name; use lower-case letters, digits, "-" and "_", such as [providers.local], but not "codex", which means the configuration of codex.',
     ],
     ['providers = 3', '1: providers is not a table; begin it with a line [providers.NAME].'],
     ['[[providers]]\nmodel = "x"', '1: providers is not a table; begin it with a line [providers.NAME].'],

@@ -123,7 +123,7 @@ test('a journal of a newer format is not read at all, whatever it holds', async 
   const path = await write('newer', [created])
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.replace('"v":1', '"v":2'))
-  const said = `${path} was written by a newer codemachine (journal format 2); use that one.`
+  const said = `${path} was written by a newer codemachine (journal format 2); use that version.`
   await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
   expect(await problemOfJournal(path)).toBe(said)
 })

@@ -37,10 +37,7 @@ export async function run(
   if (flags.issue !== undefined && ofIssue === null) return 0
   const text = ofIssue?.text ?? said
   if (text === null && flags.followUp !== undefined)
-    throw new UserError(
-      'CM0102',
-      '--follow-up needs a new goal: codemachine --follow-up <session> "…"',
-    )
+    throw new UserError('CM0102', '--follow-up needs a new goal: codemachine --follow-up <session> "…"')
   const typed = { text, isInputRead: goal === '-', adopted, issue: ofIssue?.issue }
   const wanted = worktreeOf(flags)
   if (wanted === null) return await runHere(context, typed, flags, resumable)

@@ -313,7 +313,8 @@ export async function pruneSavepoints(
     flags.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
   if (flags.dryRun) {
     const freed = Math.max(0, (await objectBytesOnDisk(git)) - needed)
-    if (batches.length > 0) say(`${inWordsOfPrune(batches)} would be deleted; about ${formatBytes(freed)} would be free.`)
+    if (batches.length > 0)
+      say(`${inWordsOfPrune(batches)} would be deleted; about ${formatBytes(freed)} would be free.`)
     else say(`No savepoints to delete: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}`)
   } else {
     const freed = await deleteSavepoints(git, batches)

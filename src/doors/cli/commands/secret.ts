@@ -127,12 +127,9 @@ export async function secretRemove(context: CliContext, typed: string, flags: Lo
   const key = keyOf(typed)
   const records = await projectFor(context, flags, hasKey(key))
   if (!(await removeSecret(context, records, key))) throw new UserError('CM0902', notThere(key, records))
-  return printDone(
-    context,
-    flags,
-    `${key} is removed from ${records.directory}. Exported copies are still there.`,
-    { key },
-  )
+  return printDone(context, flags, `${key} is removed from ${records.directory}. Exported copies are still there.`, {
+    key,
+  })
 }
 
 /** `codemachine secret check`: 0 if it is there and its check passes, 4 if not. */
