@@ -84,6 +84,8 @@ export interface WorkerScene extends AsyncDisposable {
   events(id: string): Promise<Recorded[]>
   /** What the result of a session has as work.txt; null: there is no such branch. */
   result(id: string, repo?: string): string | null
+  /** The note on the commit of its result; null: there is none. */
+  note(id: string): string | null
   /** Types `codemachine fleet …`. */
   type(...words: string[]): ReturnType<typeof codemachineHere>
 }
@@ -164,7 +166,8 @@ export async function openWorkerScene(
       if (rows.some(({ number }, at) => Number(number) !== at + 1)) throw new Error(`${id} has gaps in its events.`)
       return rows.map(({ line }): Recorded => JSON.parse(line))
     },
-    result: (id, of = repo) => shown(of, `refs/heads/codemachine/${id}:work.txt`),
+    result: (id, of = repo) => shown(of, ['show', `refs/heads/codemachine/${id}:work.txt`]),
+    note: id => shown(repo, ['notes', '--ref=codemachine', 'show', `refs/heads/codemachine/${id}`]),
     type: (...words) => codemachineHere(place, ['fleet', ...words]),
     [Symbol.asyncDispose]: async () => {
       endProcessesOf(place)
@@ -240,9 +243,9 @@ function makeRepository({ root, env }: TestPlace, name: string, none?: 'empty'):
   return bare
 }
 
-function shown(repo: string, what: string): string | null {
+function shown(repo: string, what: readonly string[]): string | null {
   try {
-    return execFileSync('git', ['--git-dir', repo, 'show', what], { encoding: 'utf8', stdio: 'pipe' })
+    return execFileSync('git', ['--git-dir', repo, ...what], { encoding: 'utf8', stdio: 'pipe' })
   } catch {
     return null
   }

@@ -31,6 +31,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       await using again = scene.start('a', ['--once'])
       expect(await again.ended).toBe(0)
       await expectDoneOnce(scene, id)
+      expect(scene.note(id)).toContain(`"session":"${id}"`)
       expect(await rowOf(scene.fleet, id)).toMatchObject({ epoch: 2, faults: 0 })
       expect(leftBy(scene, 'a')).toEqual([])
       expect(processesOf(scene.place)).toEqual([])

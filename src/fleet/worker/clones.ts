@@ -284,6 +284,30 @@ export class Clones {
     throw new RemoteError(wrongOf(stderr || stdout), true)
   }
 
+  /** Puts a note on a commit, on top of the notes that a remote has by now; false: it got others meanwhile. */
+  async note(
+    gitDir: string,
+    {
+      remote,
+      ref,
+      commit,
+      text,
+      objects,
+    }: { remote: string; ref: string; commit: string; text: string; objects?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const there = await this.remoteRef(remote, ref, signal)
+    if (there === null) await this.local(['--git-dir', gitDir, 'update-ref', '-d', ref], signal)
+    else await this.fetchRef(remote, ref, gitDir, signal)
+    const alternates = objects === undefined ? {} : { GIT_ALTERNATE_OBJECT_DIRECTORIES: objects }
+    const { exitCode, stderr } = await this.run(
+      ['--git-dir', gitDir, 'notes', `--ref=${ref}`, 'add', '-f', '-F', '-', commit],
+      { signal, timeoutMs: LOCAL_MS, env: { ...this.#withoutConfig, ...AUTHOR, ...alternates }, input: text },
+    )
+    if (exitCode !== 0) throw new UserError('CM1114', `git notes failed: ${wrongOf(stderr)}`, { exitCode: 4 })
+    return await this.push(gitDir, { remote, ref, commit: ref, expected: there, objects }, signal)
+  }
+
   /** Fetches a commit of a mirror into a git directory, with all its objects. */
   async fetchInto(gitDir: string, mirror: string, commit: string, signal: AbortSignal): Promise<void> {
     await this.local(['--git-dir', mirror, 'update-ref', `refs/fetch/${commit}`, commit], signal)
@@ -306,13 +330,6 @@ export class Clones {
     env: NodeJS.ProcessEnv,
     signal: AbortSignal,
   ): Promise<string> {
-    const who = { name: 'codemachine', email: 'codemachine@localhost' }
-    const names = {
-      GIT_AUTHOR_NAME: who.name,
-      GIT_AUTHOR_EMAIL: who.email,
-      GIT_COMMITTER_NAME: who.name,
-      GIT_COMMITTER_EMAIL: who.email,
-    }
     const args = [
       '--git-dir',
       gitDir,
@@ -326,7 +343,7 @@ export class Clones {
     const { exitCode, stdout, stderr } = await this.run(args, {
       signal,
       timeoutMs: LOCAL_MS,
-      env: { ...env, ...names },
+      env: { ...env, ...AUTHOR },
     })
     if (exitCode !== 0) throw new UserError('CM1114', `git commit-tree failed: ${wrongOf(stderr)}`, { exitCode: 4 })
     return stdout.trim()
@@ -388,7 +405,12 @@ export class Clones {
 
   run(
     args: readonly string[],
-    { signal, timeoutMs, env = {} }: { signal: AbortSignal; timeoutMs: number; env?: NodeJS.ProcessEnv },
+    {
+      signal,
+      timeoutMs,
+      env = {},
+      input,
+    }: { signal: AbortSignal; timeoutMs: number; env?: NodeJS.ProcessEnv; input?: string },
   ) {
     const all = [
       '-c',
@@ -408,6 +430,7 @@ export class Clones {
       outputLimit: OUTPUT_BYTES,
       timeoutMs,
       signal,
+      ...(input === undefined ? {} : { input: Buffer.from(input) }),
     })
   }
 
@@ -417,6 +440,14 @@ export class Clones {
     this.#busy.set(mirror, done)
     return await done
   }
+}
+
+/** The author of all that a worker commits. */
+const AUTHOR = {
+  GIT_AUTHOR_NAME: 'codemachine',
+  GIT_AUTHOR_EMAIL: 'codemachine@localhost',
+  GIT_COMMITTER_NAME: 'codemachine',
+  GIT_COMMITTER_EMAIL: 'codemachine@localhost',
 }
 
 /** Thrown where no worker can do anything with a session. */

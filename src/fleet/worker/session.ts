@@ -1,11 +1,12 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf } from '../../base/errors.ts'
+import { messageOf, UserError } from '../../base/errors.ts'
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import { isFinished, type SessionOutcome } from '../../core/events/outcome.ts'
 import type { Reply, ReplyCode } from '../../core/shapes/reply.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { pathExists } from '../../platform/files.ts'
+import { NOTES_REF } from '../../project/certificate/note.ts'
 import { askRun } from '../../project/commands/commands.ts'
 import { endWhatWasLeft } from '../../project/engine-of-project.ts'
 import type { Ask } from '../../project/library.ts'
@@ -404,7 +405,7 @@ class SessionHere implements RunningHere {
       return hindrance === null || isOwn ? NOTHING : { problem: hindrance, isOf: 'worker' }
     }
     if (outcome === null) throw new Error('its process ended, but the session did not')
-    const branch = await this.#persist(() => this.#publish(records), PUBLISH_MS)
+    const branch = await this.#persist(() => this.#publish(records, outcome.kind === 'done'), PUBLISH_MS)
     const certificate = await boundedText(join(records.sessionFolder(id), 'done.json'))
     const end: FleetEnd = {
       state: 'ended',
@@ -426,8 +427,8 @@ class SessionHere implements RunningHere {
     return outcome.kind === 'interrupted' && (this.#leaving !== null || outcome.by !== 'stop')
   }
 
-  /** Pushes the branch of the result: what was committed, and what was not as a commit on top. */
-  async #publish(records: Records): Promise<string | null> {
+  /** Pushes the branch of the result: what was committed, and what was not as a commit on top; of one that is done its bundle, too. */
+  async #publish(records: Records, isDone: boolean): Promise<string | null> {
     const { clones, world } = this.#place
     const { id, epoch } = this.taken
     const { signal } = this.#gone
@@ -441,7 +442,32 @@ class SessionHere implements RunningHere {
     const ref = `refs/heads/${branchOf(id)}`
     const there = epoch === 1 ? null : await clones.remoteRef(this.#remote, ref, signal)
     if (there !== result) await this.#pushFrom(packed.git, ref, result, there)
+    if (isDone) await this.#note(records, packed.git, result)
     return branchOf(id)
+  }
+
+  /** Puts the bundle of the session on the commit of its result, as a git note on the remote. What goes wrong is only said. */
+  async #note(records: Records, git: PrivateGit, commit: string): Promise<void> {
+    const { clones, world, say } = this.#place
+    const { id } = this.taken
+    const { signal } = this.#gone
+    try {
+      const { makeBundle } = await import('../../project/certificate/make.ts')
+      const bundle = await makeBundle(world, records, { session: id, note: false, commit, say: () => {} })
+      const note = {
+        remote: this.#remote,
+        ref: NOTES_REF,
+        commit,
+        text: bundle.text,
+        objects: alternatesOf(git.setting),
+      }
+      for (let tries = 0; tries < MOST_TRIES; tries++) if (await clones.note(git.gitDir, note, signal)) return
+      say(`${id}: its certificate is no git note, as others write notes at the same time.`)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof UserError || error instanceof RemoteError)) throw error
+      say(`${id}: its certificate is no git note: ${error.message}`)
+    }
   }
 
   /** Does something for which the database and the remote have to be there: again and again while they are away, for so long, ms. */
@@ -462,6 +488,9 @@ class SessionHere implements RunningHere {
     }
   }
 }
+
+/** How often a note is put on those of the remote, while other workers add theirs. */
+const MOST_TRIES = 5
 
 /** Nothing was done: what was asked is for the next moment, or for the next worker. */
 const NOT_YET: ReadonlySet<ReplyCode> = new Set(['no-session', 'not-taken', 'run-ended', 'not-heard', 'ending'])
