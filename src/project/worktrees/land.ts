@@ -228,6 +228,7 @@ export class Landing implements AsyncDisposable {
     }
     return [...this.#demands, ...this.#ofTarget]
   }
+
   async #prove({ name, branch, top }: LandableBranch, { commit }: MergeAside, demand: Demand) {
     const { checkout, target, records } = this.#place
     const worktree = top === null ? null : await openUntrustedWorktree(checkout, top)

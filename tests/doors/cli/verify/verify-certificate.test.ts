@@ -158,8 +158,8 @@ test('what is required needs signers, or that anybody is believed, and means som
   await using place = await makePlace('')
   for (const [args, said] of [
     [['--note', '--require', 'gates'], '--require needs --signers FILE; --signers anybody believes'],
-    [['--require', 'gates'], '--require means something only with --certificate FILE or --note.'],
-    [['--summary', 'x.md'], '--summary means something only with --certificate FILE or --note.'],
+    [['--require', 'gates'], '--require works only with --certificate FILE or --note.'],
+    [['--summary', 'x.md'], '--summary works only with --certificate FILE or --note.'],
     [['--note', '--summary', 'no/x.md'], 'The summary cannot be written to'],
   ] as const) {
     const { exitCode, stderr } = await codemachineHere(place, ['verify', ...args])
