@@ -48,7 +48,7 @@ test('a sample goes through every way that is set, and what fails says so', asyn
   await writeConfig(scene, `[notify]\ncommand = ["no-such-notifier"]\nwebhook = "http://127.0.0.1:${port}/hook"\n`)
   const { exitCode, stdout } = await scene.run('notify')
   expect(exitCode).toBe(4)
-  expect(stdout).toMatch(/^command: .*no-such-notifier is not there.*\nwebhook: sent\n$/)
+  expect(stdout).toMatch(/^command: .*no-such-notifier does not exist.*\nwebhook: sent\n$/)
   expect(JSON.parse(bodies.join(''))).toMatchObject({ v: 1, event: 'test' })
 })
 
@@ -70,6 +70,6 @@ test('a command that is not there, and a webhook to nowhere, cost nothing but a 
   const { exitCode, events, stderr } = await scene.run('--json', 'build X')
   expect(exitCode).toBe(0)
   const said = [...eventsOf(events, 'warning').map(({ message }) => message), stderr].join('\n')
-  expect(said.match(/no-such-notifier is not there/g)).toHaveLength(1)
+  expect(said.match(/no-such-notifier does not exist/g)).toHaveLength(1)
   expect(said).toContain(`The webhook http://127.0.0.1:${port}/ could not be reached: ECONNREFUSED.`)
 })

@@ -156,7 +156,7 @@ describe('a plan that a person edited', () => {
     [
       'prose among the files',
       text.replace('- `src/server.ts`', 'And `src/server.ts`'),
-      /^Line 18: "And `src\/server\.ts`: asks it before it answers" is no entry/,
+      /^Line 18: "And `src\/server\.ts`: asks it before it answers" is not a list entry/,
     ],
     [
       'a command without backticks',
