@@ -81,7 +81,7 @@ test('a detached run outlives its terminal, which is closed while it begins or a
   await terminal.ended
   expect(await isAlive(pid, process.platform)).toBe(true)
   gate.resolve()
-  const id = /(\d{8}_1) goes on/.exec(terminal.all().join(''))?.[1] ?? ''
+  const id = /(\d{8}_1) continues/.exec(terminal.all().join(''))?.[1] ?? ''
   expect(eventsOf(await ended(scene, id), 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
 })
 

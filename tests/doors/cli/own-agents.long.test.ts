@@ -247,7 +247,7 @@ describe('a mistake in the agents of the person is one sentence with its place, 
       ['Security', /agents\.Security cannot have this name; use lower-case letters, digits and single dashes/],
       ['"a/../b"', /agents\."a\/\.\.\/b" cannot have this name; /],
       ['master-mind', /"master-mind" is an agent of codemachine that you cannot replace; /],
-      ['backend', /the memory file of "backend" would be that of "backend-dev" .+; give it another name\./],
+      ['backend', /"backend" would have the memory file of "backend-dev" .+; give it another name\./],
     ] as const) {
       await writeFile(config, `[agents.${name}]\nprompt = "a.md"\n`)
       const { exitCode, stderr } = await scene.run('--json', 'a goal')
@@ -298,7 +298,7 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
       'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, engine, enabled, description. codemachine ignores it.',
       `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), and that one is used; give yours another name. codemachine ignores it.`,
       'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, and that one is used; give yours another name. codemachine ignores it.',
-      expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; put a folder/) as string,
+      expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; replace it by a folder/) as string,
       expect.stringContaining('codemachine.toml:11: the agent "empty" has no prompt; ') as string,
     ].map(each => (typeof each === 'string' ? `codemachine: ${each}` : each)),
   )

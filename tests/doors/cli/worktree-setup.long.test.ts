@@ -152,7 +152,7 @@ test('what setting up does to the repository’s configuration is put back', asy
   const { stderr } = await codemachine(place, ['--worktree', 'docs', 'look at it'], {
     env: { ...place.env, CODEMACHINE_WORKTREE_SETUP: setup },
   })
-  expect(stderr).toContain('changed what your git runs, and it was restored: ')
+  expect(stderr).toContain('changed what your git runs, and codemachine restored it: ')
   expect(readFileSync(join(place.directory, '.git/config'), 'utf8')).toBe(config)
 })
 

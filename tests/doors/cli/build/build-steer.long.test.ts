@@ -137,7 +137,7 @@ test('where no agent works for another, or nothing runs, a person is told so, an
     })
   }
   const both = await scene.run('stop', '--now', '--agent', 'backend-dev')
-  expect([both.exitCode, both.stderr]).toEqual([2, expect.stringContaining("'--now'")])
+  expect([both.exitCode, both.stderr]).toEqual([2, expect.stringContaining('--agent and --now exclude each other')])
   gate.resolve()
   const { exitCode, events } = await running.ended
   expect([exitCode, eventsOf(events, 'stop-asked')]).toEqual([3, []])

@@ -46,7 +46,7 @@ test('a person at a plain terminal takes the plan, and types the secret that a s
   expect({ exitCode, all: terminal.all().join('\n') }).toMatchObject({ exitCode: 0 })
   expect(terminal.bytes()).not.toContain(VALUE.slice(0, 12))
   expect(await terminal.stty()).toBe(terminal.sttyAtStart())
-  expect(terminal.all().join('\n')).toContain(`the secret ${KEY} is there`)
+  expect(terminal.all().join('\n')).toContain(`the secret ${KEY} is stored`)
   expect(scene.findLeaks(VALUE)).toEqual([])
 })
 
@@ -74,6 +74,6 @@ test('a person who allows the network because the plan needs it has the session 
   terminal.type('allow\r')
   const { exitCode } = await terminal.ended
   expect({ exitCode, all: terminal.all().join('\n') }).toMatchObject({ exitCode: 0 })
-  expect(terminal.all().join('\n')).toMatch(/goes on|resumed/)
+  expect(terminal.all().join('\n')).toMatch(/continues|resumed/)
   expect(terminal.all().filter(row => row.includes('To continue:'))).toEqual([])
 })

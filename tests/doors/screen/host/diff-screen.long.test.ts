@@ -26,7 +26,7 @@ test('codemachine diff in a terminal is looked through file by file, and a file 
   seen.type('x')
   await seen.until('Restore a.ts as it was at 20261121_1/start?')
   seen.press('enter')
-  await seen.until('Put back as at 20261121_1/start; u undoes it.')
+  await seen.until('Restored as at 20261121_1/start; u undoes it.')
   expect(text(place, 'a.ts')).toBe('const one = 1\n')
   await seen.until('No change since 20261121_1/start.')
   seen.type('u')

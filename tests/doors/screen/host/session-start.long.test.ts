@@ -112,7 +112,7 @@ test('/queue, /resume and /model are chosen from lists, and what is chosen is do
   terminal.press('enter')
   await terminal.until('It has used up its 1 round.')
   terminal.press('enter')
-  await terminal.untilInAll(/_1 goes on .*\(at most 2 rounds[,)]/)
+  await terminal.untilInAll(/_1 continues .*\(at most 2 rounds[,)]/)
   await terminal.untilInAll('_1 ended ─')
   await terminal.until('Directory')
   terminal.press('ctrl+d')
