@@ -746,7 +746,11 @@ export class Session {
   /** Whether no round can be told anything any more: nothing follows, or a person has ended the session at once. */
   get #isOver(): boolean {
     const { claim, running } = this.#log.state
-    return this.#stage !== 'running' || this.#options.asked.ending.aborted || (claim.state === 'accepted' && running === null)
+    return (
+      this.#stage !== 'running' ||
+      this.#options.asked.ending.aborted ||
+      (claim.state === 'accepted' && running === null)
+    )
   }
 
   /** True once only the end of the session follows. */

@@ -298,7 +298,9 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
       'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, engine, enabled, description. codemachine ignores it.',
       `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), and that one is used; give yours another name. codemachine ignores it.`,
       'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, and that one is used; give yours another name. codemachine ignores it.',
-      expect.stringMatching(/codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; replace it by a folder/) as string,
+      expect.stringMatching(
+        /codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; replace it by a folder/,
+      ) as string,
       expect.stringContaining('codemachine.toml:11: the agent "empty" has no prompt; ') as string,
     ].map(each => (typeof each === 'string' ? `codemachine: ${each}` : each)),
   )

@@ -76,7 +76,11 @@ promise('T30')
 promise('T43')
 describe('what was typed wrong is refused in a sentence that repeats no value, and nothing is stored', () => {
   test.each<[string, string[], string]>([
-    ['a value behind the name', ['set', KEY, VALUE], 'secret set takes one name, and no option but --cd and --json and --check'],
+    [
+      'a value behind the name',
+      ['set', KEY, VALUE],
+      'secret set takes one name, and no option but --cd and --json and --check',
+    ],
     ['a value in the name', ['set', `${KEY}=${VALUE}`], 'secret set takes one name'],
     ['a value as a flag', ['set', KEY, '--value', VALUE], 'secret set takes one name'],
     ['a value as a flag with its sign', ['set', KEY, `--value=${VALUE}`], 'secret set takes one name'],

@@ -92,5 +92,8 @@ test('--dry-run has no worktree, and no other directory than one that is there',
   const worktree = await codemachineHere(scene.place, ['change', '--dry-run', '--worktree', 'x', 'add a limit'])
   expect(worktree.stderr).toContain('--dry-run makes no worktree; leave --worktree out')
   const elsewhere = await codemachineHere(scene.place, ['change', '--dry-run', '-C', 'nowhere', 'add a limit'])
-  expect(elsewhere).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is not a directory; name an existing one') })
+  expect(elsewhere).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('is not a directory; name an existing one'),
+  })
 })
