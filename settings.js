@@ -104,8 +104,8 @@ export default {
   review: false,
 
   /**
-   * What a session does with its result at its end, while nobody is asked: 'draft' pushes it to a branch and opens a draft pull
-   * or merge request, 'ready' makes that ready once the session is done, 'no' leaves it here.
+   * Whether a session pushes its result to a branch at its end, and opens a pull or merge request. 'draft' opens a draft.
+   * 'ready' makes it ready once the session is done. 'no' does neither.
    */
   publish: 'no',
 

@@ -61,7 +61,7 @@ function proposed(): Proposed | null {
   return { head, from, base }
 }
 
-/** What the program is asked, once the proposed commit is in the work tree, in the place of one that merges it. */
+/** The arguments of the program. The proposed commit is checked out, not the one that merges it. */
 function argumentsFor(of: Proposed | null): string[] {
   // Without it there is no note, which the program says.
   fetch(of?.from ?? 'origin', '+refs/notes/codemachine:refs/notes/codemachine')

@@ -54,10 +54,10 @@ async function runAsPerson(
   if (ended.failure === null) return { kind: 'exited', exitCode: ended.exitCode ?? -1, ...came }
   if (ended.failure === 'timeout') return { kind: 'timed-out', ...came }
   if (ended.failure === 'aborted') return { kind: 'broken-off', ...came }
-  if (ended.failure === 'output-limit') return notRun('It printed more than 16 MB, and was ended.', came)
-  return notRun(`Its shell ended by ${ended.failure}.`, came)
-}
-
-function notRun(problem: string, came: { output: string; durationMs: number }): LineEnd {
-  return { kind: 'not-started', problem, ...came }
+  // It ran, and has no exit code.
+  const cut = ended.failure === 'output-limit' ? 'It printed more than 16 MB, and codemachine ended it.' : null
+  const killed = ended.failure.startsWith('SIG') ? `It was ended by ${ended.failure}.` : null
+  const why = cut ?? killed
+  if (why !== null) return { kind: 'exited', exitCode: -1, ...came, output: `${came.output}\n${why}`.trimStart() }
+  return { kind: 'not-started', problem: `Its shell could not be started: ${ended.failure}.`, ...came }
 }

@@ -177,7 +177,7 @@ export interface Question {
   /** When it was asked; ISO 8601 in UTC. */
   at: string
   text: string
-  /** The options; empty: any text is an answer. */
+  /** The options. If the list is empty, every text is an answer. */
   options: readonly string[]
   assumption: string
   /** `at`: ISO 8601 in UTC; null: not answered. */

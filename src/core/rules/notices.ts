@@ -148,7 +148,7 @@ export function describeGate({ gate, status, exitCode, problem, output }: GateRe
   return `The check \`${gate}\` ${how}.${why}${printed}`
 }
 
-/** What the next round is told of a hook that refuses the round before it. */
+/** Tells the next round of a hook that refuses the round before it. */
 export function hookNotice(run: HookRun): Notice {
   return { from: 'gate', text: describeHook(run) }
 }

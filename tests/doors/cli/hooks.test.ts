@@ -65,6 +65,17 @@ test("what a round or a project's hook writes into .git/config is restored befor
   expect(eventsOf(events, 'repository-restored').length).toBeGreaterThanOrEqual(4)
 })
 
+test('a hook that is killed or prints without end is told as that', async () => {
+  await using scene = await openScene([round(claimDone)], {
+    person: `[hooks.before_round]\nrun = 'echo so far; kill -9 $$'\n[hooks.after_round]\nrun = "yes"\n`,
+  })
+  const { exitCode, events } = await scene.run('--json', 'build X')
+  expect(exitCode).toBe(0)
+  const [killed, endless] = eventsOf(events, 'hook-ended')
+  expect(killed).toMatchObject({ status: 'failed', output: 'so far\nIt was ended by SIGKILL.', problem: null })
+  expect(endless).toMatchObject({ status: 'failed', output: expect.stringContaining('printed more than 16 MB') })
+})
+
 test('a mistake in a hook is one sentence with its place, and nothing starts', async () => {
   await using scene = await openScene([])
   const file = join(scene.place.directory, 'codemachine.toml')

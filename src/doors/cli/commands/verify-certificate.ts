@@ -25,17 +25,14 @@ interface CertificateFlags extends LookFlags {
   summary?: string | undefined
 }
 
-/** Instead of a file of signers: whoever made the bundle is believed, also where nobody signed it. */
+/** Stands for a file of signers: every bundle is accepted, also an unsigned one. */
 const ANYBODY = 'anybody'
 
 /** `codemachine verify --certificate`: whether what somebody else proved is true of the files here. */
 export async function verifyCertificate(context: CliContext, flags: CertificateFlags): Promise<number> {
   const summary = flags.summary === undefined ? null : resolve(context.cwd, flags.summary)
   if (flags.require !== undefined && flags.signers === undefined)
-    throw new UserError(
-      'CM0102',
-      `--require needs --signers FILE; --signers ${ANYBODY} believes whoever made the certificate.`,
-    )
+    throw new UserError('CM0102', `--require needs --signers FILE; --signers ${ANYBODY} accepts every certificate.`)
   try {
     const checked = await check(context, flags)
     if (summary !== null) await addTo(summary, summaryOfBundle(checked))

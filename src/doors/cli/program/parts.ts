@@ -203,7 +203,7 @@ function addVerify(program: Command, does: Does): void {
     .addOption(codexBinOption())
     .addOption(new Option('--certificate <file>', 'verify a bundle of `certificate` instead, also of another machine'))
     .addOption(new Option('--note', 'verify the bundle in the git note on HEAD, or before it').conflicts('certificate'))
-    .option('--signers <file>', 'whose signature counts: an allowed_signers file of ssh; anybody: whoever made it')
+    .option('--signers <file>', 'the accepted signers: an allowed_signers file of ssh, or anybody')
     .addOption(
       new Option('--require <what>', 'what the bundle has to show of these files').choices(['proved', 'gates']),
     )

@@ -157,7 +157,7 @@ test('the commands of a bundle write nothing outside, and have no network and no
 test('what is required needs signers, or that anybody is believed, and means something only of a bundle', async () => {
   await using place = await makePlace('')
   for (const [args, said] of [
-    [['--note', '--require', 'gates'], '--require needs --signers FILE; --signers anybody believes'],
+    [['--note', '--require', 'gates'], '--require needs --signers FILE; --signers anybody accepts'],
     [['--require', 'gates'], '--require works only with --certificate FILE or --note.'],
     [['--summary', 'x.md'], '--summary works only with --certificate FILE or --note.'],
     [['--note', '--summary', 'no/x.md'], 'The summary cannot be written to'],
