@@ -98,7 +98,7 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       ['a job that cannot be read', { job: { goal: 5 } as never }, 'Its job cannot be read'],
       ['a branch that is not there', { ref: 'nope' }, 'There is no nope in'],
       ['an address that is an option', { repo: '--upload-pack=touch /tmp/x' }, 'is not the address of a repository'],
-      ['a branch that is an option', { ref: '--exec=x' }, 'is no name of a branch'],
+      ['a branch that is an option', { ref: '--exec=x' }, 'is not the name of a branch'],
     ])('%s is dead, with its reason', async (_what, change, reason) => {
       await using scene = await open()
       const [id = ''] = await scene.submit(change)

@@ -212,7 +212,11 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
     expect(await scene.untilIs(id, 'ended')).toMatchObject({ epoch: 2, branch: `codemachine/${id}` })
     expect(scene.result(id, store)).toBe(WRITTEN)
     expect(refsOf(scene.repo)).toEqual(['refs/heads/main'])
-    expect(refsOf(store)).toEqual([`refs/codemachine/${id}/state`, `refs/heads/codemachine/${id}`])
+    expect(refsOf(store)).toEqual([
+      `refs/codemachine/${id}/state`,
+      `refs/heads/codemachine/${id}`,
+      'refs/notes/codemachine',
+    ])
     await endOf(scene, b)
   })
 
@@ -309,8 +313,8 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       await scene.untilAtWork('a', last)
       execFileSync('mount', ['-o', 'remount,size=64m', home])
       await a.said(/This worker takes no sessions for 1 min: the disk is full/)
-      await a.said(/ is (?:left|given back): the disk of the worker is full/)
-      expect(/(\S+) is (?:left|given back): the disk/.exec(a.text)?.[1]).toBe(last)
+      await a.said(/ (?:is left|returns to the queue): the disk of the worker is full/)
+      expect(/(\S+) (?:is left|returns to the queue): the disk/.exec(a.text)?.[1]).toBe(last)
       await scene.until('the database knows', async () => {
         const [row] = await scene.fleet.database.sql("select problem from codemachine.worker where name = 'a'")
         return row?.problem === 'the disk is full'

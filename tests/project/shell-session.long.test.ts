@@ -115,7 +115,7 @@ test('a file in which a command has left a secret ends the turn, and no agent re
   const { of, events } = await runErrands(scene, { rounds: 2 })
   expect(of('shell-ran')).toMatchObject([{ leaked: ['out/debug.log'] }, { status: 'failed', stdout: '' }])
   expect(of('round-ended').map(({ outcome }) => outcome)).toMatchObject([
-    { class: 'interrupted', message: expect.stringMatching(/left a secret in out\/debug\.log/) },
+    { class: 'interrupted', message: expect.stringMatching(/wrote a secret into out\/debug\.log/) },
     { class: 'worked' },
   ])
   expect(printedBy(events).at(-1)).toMatch(/Permission denied\n+debug\.log/)

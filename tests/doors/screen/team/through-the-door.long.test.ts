@@ -45,7 +45,7 @@ test('a team is begun with /team and its plan accepted; of secrets that are type
   await terminal.until('The value of MAIL_KEY')
   expect(terminal.screen().slice(-4)).toEqual(empty)
   terminal.press('enter')
-  await terminal.untilInAll('the secret MAIL_KEY is there')
+  await terminal.untilInAll('the secret MAIL_KEY is stored')
   await terminal.untilInAll('with [secret MAIL_KEY]')
 
   await terminal.until(/❯ 1\. Give it/)
