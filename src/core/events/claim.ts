@@ -54,7 +54,7 @@ export const claimEvent = variant('type', {
     scope: optional(ofScope),
   },
   'counter-proof': {
-    round: about(number, 'the one whose claim is looked at'),
+    round: about(number, 'the round whose claim is checked'),
     gate: about(text, 'its name'),
     tree: about(text, 'fingerprint of the work tree that was claimed'),
     result: about(
@@ -70,7 +70,7 @@ export const claimEvent = variant('type', {
     isSmallest: about(flag, '`false`: the bound of runs or time was reached first'),
     through: about(
       listOf(text),
-      'those of `made` that the gate runs through; of `passed-before`, the changed files that it reads. At most 50 paths',
+      'the files of `made` that the gate uses; with `passed-before`, the changed files that it reads. At most 50 paths',
     ),
     unread: about(listOf(text), 'files that the gate read before the work and does not read now; at most 50 paths'),
     tests: about(
@@ -90,11 +90,11 @@ export const claimEvent = variant('type', {
     step: about(optional(number), 'the step that claims it; left out if files do'),
     by: about(
       checkedAs(listOf(text), listOf(oneOf('MAIN.md', 'tasks.json', 'template'))),
-      'what claims it: the files `MAIN.md`, `tasks.json`; `template`: the template does, by a step',
+      'who claims it: the files `MAIN.md` and `tasks.json`, or `template`, by a step',
     ),
     tree: about(
       optional(text),
-      'fingerprint of the claimed work tree; left out if codemachine refused the claim at once',
+      'fingerprint of the claimed work tree; left out if codemachine refused the claim without a check',
     ),
     whyNothing: about(
       optional(text),
@@ -103,7 +103,7 @@ export const claimEvent = variant('type', {
     scope: optional(ofScope),
   },
   'review-started': {
-    round: about(unchecked(number), 'the one whose claim is looked at'),
+    round: about(unchecked(number), 'the round whose claim is checked'),
     review: about(
       number,
       'its number in the session, from 1. One that gave no answer is made again with the same number',
@@ -112,7 +112,7 @@ export const claimEvent = variant('type', {
       checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration', 'counter-proof'))),
       'why: `asked` (a person wants a review before done), `protected` (protected files differ), `configuration` (configuration that gates run through differs), `counter-proof` (it left doubts about a gate)',
     ),
-    engine: about(optional(text), 'the engine; left out: that of the rounds'),
+    engine: about(optional(text), 'the engine; left out: the engine of the rounds'),
     reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
@@ -128,7 +128,7 @@ export const claimEvent = variant('type', {
       '`{ verdict, summary, findings }`; `null` if it gave none that can be read. `verdict`: `agreed` or `findings`; `findings`: `[{ severity, file, line, problem, mend }]` with `severity` `critical`, `major` or `minor`, and `null` for a `file` or `line` that it is not about',
     ),
     repeated: about(listOf(finding), 'findings that an earlier review had, too: the person decides about them'),
-    tree: about(text, 'fingerprint of what was reviewed'),
+    tree: about(text, 'fingerprint of the reviewed work tree'),
     durationMs: number,
     tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
     scope: optional(ofScope),
@@ -139,7 +139,7 @@ export const claimEvent = variant('type', {
       checkedAs(text, refusalReason),
       "`tasks-left`; `progress-left`: also if the memory files no longer claim it; `tree-changed`; `memory-broken`; `round-not-completed`; `gate-failed`; `review-findings`: new ones; `person-said-more`: during the proof; `nothing-done`: no file changed, and there is no task; `goal-changed`: its round changed the person's words; `contract-failed`: a sentence of the contract does not hold; `hook-refused`: a hook does not let it pass",
     ),
-    detail: about(text, 'the same as a sentence; the next round is told it'),
+    detail: about(text, 'the same as a sentence, which the next round reads'),
     scope: optional(ofScope),
   },
   'done-accepted': {

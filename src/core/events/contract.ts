@@ -3,14 +3,14 @@ import { asAskedFor, gateStatus, roundOutcome, tokenCounts } from './shapes.ts'
 
 /** With what the contract of a session is made and proved. */
 export const proveTerms = fields({
-  author: about(nullOr(text), 'the model of the author; `null`: that of the rounds'),
-  authorEngine: about(optional(nullOr(text)), 'the engine of the author; `null` or left out: that of the rounds'),
+  author: about(nullOr(text), 'the model of the author; `null`: the model of the rounds'),
+  authorEngine: about(optional(nullOr(text)), 'the engine of the author; `null` or left out: the engine of the rounds'),
   controlEngine: about(
     optional(nullOr(text)),
-    'that of who writes wrong versions; `null` or left out: that of the author',
+    'the engine that writes wrong versions; `null` or left out: the engine of the author',
   ),
-  control: about(nullOr(text), 'the model that writes wrong versions; `null`: that of the author'),
-  holdOut: about(number, 'the share of the sentences whose checks the rounds never see, 0 to 1'),
+  control: about(nullOr(text), 'the model that writes wrong versions; `null`: the model of the author'),
+  holdOut: about(number, 'share of the sentences whose checks no round sees, 0 to 1'),
   controls: about(number, 'the most wrong versions for a sentence'),
   required: about(flag, 'whether the session is done only if all is proved'),
   only: about(flag, 'whether the session ends once the contract is accepted'),
@@ -21,7 +21,7 @@ const checkFile = fields({ path: about(text, 'relative to the folder of the chec
 const check = fields({
   run: about(text, 'a line for a shell, run in a copy of the tree; `{files}` stands for the folder of its files'),
   seconds: about(number, 'how long it may take'),
-  needs: about(nullOr(text), 'what it needs to run, in words; `null`: nothing'),
+  needs: about(nullOr(text), 'its requirements, in words; `null`: none'),
   files: listOf(checkFile),
 })
 
@@ -54,7 +54,7 @@ export const contractEvent = variant('type', {
       '`author`: writes the contract; `control`: writes wrong versions of the work',
     ),
     sentence: about(optional(text), 'the one that it is about; left out: all'),
-    engine: about(optional(text), 'the engine; left out: that of the rounds'),
+    engine: about(optional(text), 'the engine; left out: the engine of the rounds'),
     reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
@@ -72,12 +72,12 @@ export const contractEvent = variant('type', {
   'contract-drafted': {
     version: about(number, 'counted from 1 in the session'),
     by: about(oneOf('author', 'person'), 'who wrote it'),
-    sentence: about(optional(text), 'the only one whose checks are new; left out: all are'),
+    sentence: about(optional(text), 'the only sentence with new checks; left out: all have new ones'),
     sentences: about(
       listOf(sentence),
       '`[{ id, quote, kind, reason, checks }]`, at most 40. `quote`: verbatim from the goal; `kind`: `must`, `must-not`, `keep` (true before the work, and must stay true), `not-checkable` (`reason` says why) or `context` (it asks for nothing); `checks`: `[{ run, seconds, needs, files: [{ path, text }] }]`, where `{files}` in `run` stands for the folder of the files',
     ),
-    uncovered: about(listOf(text), 'what of the goal is in no quote, at most 20 pieces'),
+    uncovered: about(listOf(text), 'parts of the goal that no sentence quotes, at most 20'),
   },
   'contract-dropped': {
     version: about(number, 'a draft that does not count any more'),
@@ -89,8 +89,8 @@ export const contractEvent = variant('type', {
       oneOf('person', 'default', 'controls'),
       '`person`; `default`: nobody answered in time; `controls`: a new check catches a wrong version that no check caught',
     ),
-    heldOut: about(listOf(text), 'ids of the sentences whose checks the rounds never see'),
-    problem: about(nullOr(text), 'why none is held out, a sentence; `null`: as wanted'),
+    heldOut: about(listOf(text), 'ids of the sentences whose checks no round sees'),
+    problem: about(nullOr(text), 'why no check is held out, a sentence; `null`: as configured'),
   },
   'contract-left': {
     by: about(oneOf('person', 'codemachine'), 'who decided to continue without a contract'),
@@ -99,7 +99,7 @@ export const contractEvent = variant('type', {
   'check-started': {
     round: ofRound,
     sentence: ofSentence,
-    check: about(number, 'which one of its sentence, from 1'),
+    check: about(number, 'number within its sentence, from 1'),
     when: about(
       oneOf('before', 'after-round', 'claim', 'second'),
       '`before`: on the tree before the work; `after-round`; `claim`: a round claimed done; `second`: a new check runs on the claimed work',
@@ -113,10 +113,10 @@ export const contractEvent = variant('type', {
     status: about(gateStatus, 'as in `gate-ended`'),
     exitCode: about(nullOr(number), '`null` if it did not end by itself'),
     durationMs: number,
-    output: about(text, 'the last lines of what it printed, at most 4,000 characters'),
-    problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
+    output: about(text, 'its last lines of output, at most 4,000 characters'),
+    problem: about(nullOr(text), 'why it could not run, a sentence; `null`: it ran'),
     cannotRun: about(flag, 'whether it could not run, so that it says nothing about the work'),
-    tree: about(text, 'fingerprint of the work tree of which a copy was checked'),
+    tree: about(text, 'fingerprint of the work tree; a copy of it was checked'),
   },
   'controls-written': {
     round: ofRound,
@@ -127,13 +127,13 @@ export const contractEvent = variant('type', {
   'control-tried': {
     round: ofRound,
     sentence: ofSentence,
-    control: about(number, 'which one of its sentence, from 1'),
+    control: about(number, 'number within its sentence, from 1'),
     result: about(
       oneOf('caught', 'not-caught', 'same', 'broken', 'not-tried'),
       '`caught`: a check fails on it; `not-caught`; `same`: it is the same program; `broken`: it breaks more than its sentence, see `problem`; `not-tried`: see `problem`',
     ),
     check: about(nullOr(number), 'the check that caught it; `null`: none'),
-    diff: about(text, 'what is different in it, at most 8,000 characters'),
+    diff: about(text, 'its difference, at most 8,000 characters'),
     problem: about(nullOr(text), 'why it was not tried, or does not count; `null` if it does'),
   },
 })

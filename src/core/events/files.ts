@@ -28,13 +28,10 @@ export const fileEvent = variant('type', {
     round: about(number, 'the one that ended last; `0`: none has'),
     file: about(
       text,
-      '`MAIN.md`, of which it is the section `# Goal`; or the path of a file of the person, such as `.codemachine/inputs/specifications.md`',
+      "`MAIN.md` (its section `# Goal`), or the path of a person's file, such as `.codemachine/inputs/specifications.md`",
     ),
-    how: about(oneOf('changed', 'removed'), 'what had become of the words of the person'),
-    found: about(
-      nullOr(text),
-      'what stood in their place, at most 2,000 characters; `null`: nothing that can be shown',
-    ),
+    how: about(oneOf('changed', 'removed'), "how the person's words had changed"),
+    found: about(nullOr(text), 'the words found instead, at most 2,000 characters; `null`: none that can be shown'),
     setAside: about(nullOr(text), 'where the whole of that is kept, relative to the work directory; `null`: nowhere'),
     restored: about(flag, 'whether they were put back'),
   },
@@ -46,13 +43,13 @@ export const fileEvent = variant('type', {
   savepoint: {
     round: about(
       number,
-      'the round after which it was made; `0`: what the session began with. A round that is tried again under its number is kept again, and the later savepoint counts; so is, at the end of the session, what steps and gates have left since',
+      'the round after which it was made; `0`: the start of the session. A retried round, and the end of the session after steps and gates, write a savepoint with the same number; the later one counts',
     ),
     commit: about(text, 'git hashes in the private git directory'),
     tree: about(text, 'git hashes in the private git directory'),
     changes: about(
       treeChanges,
-      'since the session began: `{ files, added, removed, paths }`; how many files differ, lines of those that are text, and at most 50 files as `{ path, added, removed }` (`null`: not text)',
+      'since the session began: `{ files, added, removed, paths }`: the number of changed files, lines of text files, and at most 50 files as `{ path, added, removed }` (`null`: not text)',
     ),
     head: about(nullOr(text), "commit of the person's own branch; `null` if there is none"),
     commits: about(
@@ -61,11 +58,11 @@ export const fileEvent = variant('type', {
     ),
     uncommitted: about(
       optional(fields({ paths: listOf(text), count: number })),
-      'once rounds have committed: what has changed since the session began and is otherwise in `head`: `{ paths, count }`, at most 50 paths; left out: nothing, not known, or by an older version',
+      'after rounds have committed: changes since the session began that differ from `head`: `{ paths, count }`, at most 50 paths; left out: none, unknown, or by an older version',
     ),
     notLookedAt: about(
       optional(fields({ paths: listOf(text), count: number })),
-      'what lay in the work directory after the round and is not kept: `{ paths, count }`, at most 50 paths, a folder ends in `/`; left out: nothing, or by an older version',
+      'files in the work directory that the savepoint omits: `{ paths, count }`, at most 50 paths, a folder ends in `/`; left out: none, or by an older version',
     ),
   },
   'settings-changed': { round: about(number, 'the first one that changed it') },
@@ -76,10 +73,10 @@ export const fileEvent = variant('type', {
         fields({
           path: about(text, 'relative to the work directory'),
           how: oneOf('changed', 'deleted', 'skipped'),
-          gates: about(listOf(text), 'names of those that protect it'),
+          gates: about(listOf(text), 'names of the gates that protect it'),
         }),
       ),
-      'at most 50: `[{ path, how, gates }]`. `how`: `changed`, `deleted` or `skipped` (tests in it are marked to be skipped); `gates`: names of those that protect it',
+      'at most 50: `[{ path, how, gates }]`. `how`: `changed`, `deleted` or `skipped` (marks its tests as skipped); `gates`: names of the gates that protect it',
     ),
     count: about(number, 'how many in all'),
     scope: optional(ofScope),
@@ -90,13 +87,13 @@ export const fileEvent = variant('type', {
       listOf(
         fields({ path: about(text, 'relative to the work directory'), how: oneOf('added', 'changed', 'deleted') }),
       ),
-      'at most 50, of all that differ by now from what the session, or the scope, began with: `[{ path, how }]`. `how`: `added`, `changed` or `deleted`',
+      'at most 50 files that differ from the start of the session or scope: `[{ path, how }]`. `how`: `added`, `changed` or `deleted`',
     ),
     count: about(number, 'how many in all; `0`: none differs (any more)'),
-    digest: about(nullOr(text), 'by which this very content is known again; `null`: none differs'),
+    digest: about(nullOr(text), 'hash that identifies this content; `null`: no file differs'),
     programs: about(
       optional(text),
-      'before round 1: what the programs beside the files and their packages are made of, by path: a version and a hash; by an earlier version a hash of `node_modules/.bin`',
+      'before round 1: version and hash of the programs outside the files, and of their packages, by path; in older versions a hash of `node_modules/.bin`',
     ),
     scope: optional(ofScope),
   },

@@ -43,7 +43,7 @@ const runOverrides = fields({
   maxWaitMs: optional(number),
   keepAwake: optional(flag),
   publish: optional(text),
-  verify: about(optional(listOf(text)), 'commands that have to pass before done, as `--verify` names them'),
+  verify: about(optional(listOf(text)), 'commands that must pass before done, from `--verify`'),
   review: optional(flag),
   limits: about(optional(listOf(text)), 'names of the limits that were said, as in `limits`'),
 })
@@ -68,7 +68,7 @@ export const lifecycleEvent = variant('type', {
     goal: about(text, 'the whole prompt'),
     template: about(
       text,
-      'the template that decides what comes next: `goal`, …; `agent`: a [call](../inside/design.md), which is never the session of its work directory',
+      'the template that decides the next step: `goal`, …; `agent`: a [call](../inside/design.md), which is never the session of its work directory',
     ),
     directory: about(text, 'the work directory; absolute, links resolved'),
     limits: sessionLimits,
@@ -81,15 +81,15 @@ export const lifecycleEvent = variant('type', {
     overrides: about(listOf(text), '`key=value` pairs handed to codex'),
     gates: about(
       optional(listOf(gate)),
-      'what has to pass before done: `[{ name, run, timeoutMs, required, network, protect, everyRound }]`. `run` is a line for a shell; `required`: done waits for it; `protect`: globs of the files that it is made of; `everyRound`: it runs after each round, too. Left out by older versions: none',
+      'gates: `[{ name, run, timeoutMs, required, network, protect, everyRound }]`. `run`: a shell line; `required`: done waits for it; `protect`: globs of its own files; `everyRound`: it also runs after each round. Left out by older versions: none',
     ),
     review: about(
       optional(nullOr(reviewTerms)),
-      '`{ model, effort, engine }` if a review has to agree before done (`null` in it: what the rounds have); `null` or left out: only where a protected file is not what it was',
+      '`{ model, effort, engine }` if a review must agree before done (`null` in it: as the rounds); `null` or left out: only if a protected file has changed',
     ),
     prove: about(
       optional(proveTerms),
-      'with what the [contract](../guides/prove.md) of the session is made and proved; left out: it has none',
+      "settings of the session's [contract](../guides/prove.md); left out: it has none",
     ),
     tests: about(
       optional(fields({ run: text, from: text, others: listOf(text) })),
@@ -97,7 +97,7 @@ export const lifecycleEvent = variant('type', {
     ),
     protectFrom: about(
       optional(text),
-      'fingerprint that protected files are compared with, if an earlier session changed some and was not done; left out: that of the start',
+      'fingerprint to compare protected files with, if an earlier session changed some and was not done; left out: the fingerprint of the start',
     ),
     prices: about(
       optional(listOf(modelPrice)),
@@ -109,7 +109,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `fallback`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `publish`, `verify` (commands) and `review`. `limits`: the names of those that were given. It counts when the session goes on, too',
+      '`sandbox`, `network`, `model`, `effort`, `provider`, `engine`, `fallback`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `publish`, `verify` (commands) and `review` from command line and environment. `limits`: names of the limits given there. A resumed session keeps them',
     ),
     model: asAskedFor,
     effort: asAskedFor,
@@ -117,10 +117,7 @@ export const lifecycleEvent = variant('type', {
       optional(flag),
       'of a build, whether a person wants to see the plan before it is carried out; left out: no',
     ),
-    options: about(
-      optional(unchecked(anyValue)),
-      'what the template was told beside the goal, in a shape of its own; left out: nothing',
-    ),
+    options: about(optional(unchecked(anyValue)), 'further input of the template, in its own shape; left out: none'),
     follows: about(
       optional(text),
       'id of the session that it continues from; an output keeps the result of that one (`output-kept`, by the name `follows`). Left out: none',
@@ -135,25 +132,22 @@ export const lifecycleEvent = variant('type', {
     ),
     kept: about(
       optional(listOf(fields({ name: text, bytes: number, sha256: text }))),
-      'the texts that it began with and keeps as they were, `[{ name, bytes, sha256 }]`: `sha256` is that of the file `kept/<name>` in its records; left out: none',
+      'copies of its first texts, `[{ name, bytes, sha256 }]`: `sha256` of the file `kept/<name>` in its records; left out: none',
     ),
     outputs: about(
       optional(listOf(output)),
-      'the outputs that it begins with, as `output` of `output-kept`: those of an earlier session that it continues; left out: none',
+      'outputs of the earlier session that it continues, as `output` of `output-kept`; left out: none',
     ),
     replayed: about(
       optional(literal(true)),
       'it only replays recordings: it leaves no work, cannot be resumed, and does not count as the newest session. Left out: its rounds tell',
     ),
-    queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
+    queued: about(nullOr(text), 'id of its queued prompt; `null` if a person typed it'),
     host: about(addedLater(text), 'name of the machine'),
     codemachine: about(unchecked(text), 'version of codemachine'),
   },
   'session-resumed': {
-    limits: about(
-      sessionLimits,
-      'what it may take from now on, with what was used before counted in; as in `session-created`',
-    ),
+    limits: about(sessionLimits, 'its limits from now on, which include the use so far; as in `session-created`'),
     run: about(optional(runAllowance), 'as in `session-created`, from now on; left out: as before'),
     prices: about(optional(listOf(modelPrice)), 'as in `session-created`, from now on'),
     maxUsage: about(optional(number), 'as in `session-created`, from now on'),
@@ -172,20 +166,23 @@ export const lifecycleEvent = variant('type', {
     directory: about(text, 'the work directory from now on; absolute'),
     host: about(text, 'name of the machine from now on'),
     worker: about(text, 'the [worker](../guides/fleet.md) of the fleet that resumes it'),
-    epoch: about(number, 'which takeover this is, from 1; the fleet refuses what a worker of an earlier one sends'),
+    epoch: about(number, 'number of the takeover, from 1; the fleet refuses data from the worker of an earlier one'),
   },
   'settings-taken': {
-    round: about(number, 'the first one for which they count'),
+    round: about(number, 'the first round that uses them'),
     changes: about(
       listOf(fields({ setting: text, from: nullOr(text), to: nullOr(text), place: text })),
-      'what a file says differently by now: `[{ setting, from, to, place }]`, with the name as in TOML and the values as typed (`null`: none, or one that is not shown; of a prompt the beginning of its hash); `place`: the file, with its line if it says anything there',
+      'changed settings: `[{ setting, from, to, place }]`, with the TOML name and the values as typed (`null`: none, or not shown; for a prompt the beginning of its hash). `place`: the file, and the line if the file sets it',
     ),
     limits: about(sessionLimits, 'as in `session-created`, from now on'),
     run: about(optional(runAllowance), 'as in `session-created`, from now on'),
     maxUsage: about(optional(number), 'as in `session-created`, from now on'),
   },
   'keep-awake': {
-    by: about(nullOr(text), 'what keeps the machine awake: `systemd-inhibit`, `caffeinate`, …; `null`: nothing'),
+    by: about(
+      nullOr(text),
+      'the program that keeps the machine awake: `systemd-inhibit`, `caffeinate`, …; `null`: none',
+    ),
     problem: about(nullOr(text), 'why nothing does, a sentence; `null`: something does, or nobody asked for it'),
   },
   waiting: {
@@ -211,7 +208,7 @@ export const lifecycleEvent = variant('type', {
     isUsual: about(flag, 'whether that is the engine that the session began with'),
     until: about(
       nullOr(moment),
-      'when the usage window of `from` resets, which is full; `null`: it is not, or nobody knows. ISO 8601 in UTC',
+      'when the full usage window of `from` resets; `null`: it is not full, or unknown. ISO 8601 in UTC',
     ),
     fault: about(
       optional(oneOf('window', 'quota', 'login', 'credit')),
@@ -220,7 +217,7 @@ export const lifecycleEvent = variant('type', {
     why: about(text, 'the cause, in a sentence'),
   },
   'stop-asked': {
-    now: about(flag, '`true`: the round is interrupted; `false`: after this round, or at once if none runs'),
+    now: about(flag, '`true`: interrupts the round; `false`: stops after the round, or immediately if none runs'),
     agent: about(
       optional(text),
       'the only agent that ends, as in `agent-started`: round and session continue; left out: the session stops',
@@ -266,11 +263,11 @@ export const lifecycleEvent = variant('type', {
           count: number,
         }),
       ),
-      'what became of which tasks, whatever the formatting of the file: `{ changes: [{ id, name, how, was, fields, behind }], count }`, at most 100 of `count`, in their new order, the removed ones last. `how`: one or more of `added`, `removed`, `renamed`, `rewritten`, `moved`, `reopened`, `done`. `was`: the name before. `fields`: the names of the fields that differ, at most 10. `behind`: id of the task before it now, `null`: none. Left out: `tasks.json` did not change, or by an older version',
+      'changed tasks: `{ changes: [{ id, name, how, was, fields, behind }], count }`, at most 100 of `count`, in their new order, the removed ones last. `how`: one or more of `added`, `removed`, `renamed`, `rewritten`, `moved`, `reopened`, `done`. `was`: the earlier name. `fields`: names of changed fields, at most 10. `behind`: id of the task before it, `null`: none. Left out: `tasks.json` did not change, or by an older version',
     ),
     main: about(
       optional(fields({ added: number, removed: number })),
-      'the lines of `MAIN.md` that came and went, `{ added, removed }`; left out: it did not change, too much is different to count, or by an older version',
+      'added and removed lines of `MAIN.md`, `{ added, removed }`; left out: no change, too many changes to count, or by an older version',
     ),
     kept: about(optional(literal(true)), 'codemachine kept the old files, and can restore them; left out: it did not'),
     putBack: about(optional(literal(true)), 'a person reverted an earlier change; left out: an agent made this one'),
@@ -278,13 +275,13 @@ export const lifecycleEvent = variant('type', {
   'decision-asked': {
     id: about(
       text,
-      'a word by which it is told apart; the same may be asked again later. `plan`: whether the plan may be carried out; `contract`: whether the contract counts; `contract-behind`: whether it is kept though the person changed the plan',
+      'a word that identifies it; the same decision may come again later. `plan`: may the plan be executed? `contract`: does the contract count? `contract-behind`: is the contract kept although the person changed the plan?',
     ),
     title: about(text, 'the question, in one line'),
-    body: about(text, 'what there is to know about it, at most 16,000 characters; empty if the title says all'),
+    body: about(text, 'details, at most 16,000 characters; empty if the title says all'),
     choices: about(
       listOf(choice),
-      'what can be answered, at most 20: `[{ id, label, hint, text, opensFile }]`. `text`: the person `may`, or `must`, say something with it; left out: nothing. `opensFile`: the file opens in their editor first',
+      'possible answers, at most 20: `[{ id, label, hint, text, opensFile }]`. `text`: the person `may` or `must` add a text; left out: no text. `opensFile`: the file opens in their editor first',
     ),
     default: about(nullOr(text), 'the id of the choice if nobody answers; `null`: none'),
     file: about(optional(text), 'a file that it is about, relative to the work directory'),
@@ -294,13 +291,13 @@ export const lifecycleEvent = variant('type', {
     ),
     until: about(
       moment,
-      'when the default is taken (at once, where nobody can be asked); without one, when the session ends as `needs-person`, at the latest when its time is used up; ISO 8601 in UTC',
+      'when codemachine takes the default (immediately, if no person can be asked). Without a default: when the session ends as `needs-person`, at the latest when its time is used up. ISO 8601 in UTC',
     ),
   },
   'decision-made': {
     id: about(text, 'as in `decision-asked`'),
     choice: about(text, 'the id of the choice'),
-    text: about(nullOr(text), 'what the person said with it; `null`: nothing'),
+    text: about(nullOr(text), "the person's text; `null`: none"),
     by: about(oneOf('person', 'default'), '`person`, by whatever door; `default`: nobody has answered in time'),
   },
   stuck: {
@@ -322,7 +319,7 @@ export const lifecycleEvent = variant('type', {
     tokens: about(number, 'tokens of all threads, over the whole session'),
     cost: about(
       optional(number),
-      'what those of models with a price cost, over the whole session, in the currency of the prices; left out: there are no prices',
+      'cost of the tokens of models with a price, over the whole session, in the currency of the prices; left out: there are no prices',
     ),
     durationMs: about(number, 'how long it has been worked on, before it was resumed too'),
   },
@@ -332,6 +329,6 @@ export const lifecycleEvent = variant('type', {
     commit: about(nullOr(text), 'its commit; `null`: nothing was pushed'),
     url: about(nullOr(text), 'the page of its pull or merge request; `null`: none was opened'),
     draft: about(flag, 'whether that is a draft'),
-    problem: about(nullOr(text), 'what failed, a sentence; `null`: nothing. The outcome stays as it was'),
+    problem: about(nullOr(text), 'the failure, a sentence; `null`: none. The outcome does not change'),
   },
 })

@@ -5,7 +5,7 @@ import { asAskedFor, tokenCounts } from './shapes.ts'
 export const planEvent = variant('type', {
   'plan-refused': {
     round: about(number, 'the one that wrote it'),
-    problem: about(text, 'what is wrong with which file, a sentence a line'),
+    problem: about(text, 'problem and file, one sentence per line'),
   },
   'plan-ready': {
     round: number,
@@ -23,19 +23,19 @@ export const planEvent = variant('type', {
       listOf(text),
       'ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`',
     ),
-    request: about(text, 'what it was asked for, at most 4,000 characters'),
+    request: about(text, 'its task, at most 4,000 characters'),
     door: about(
       oneOf('tool', 'command-line'),
       '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`',
     ),
     parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
-    engine: about(optional(text), 'the engine; left out: that of the round'),
+    engine: about(optional(text), 'the engine; left out: the engine of the round'),
     reaches: about(optional(listOf(text)), 'hosts of an engine named here, as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,
     paths: about(
       nullOr(listOf(text)),
-      'all that it may write, relative to the work directory; `null`: the whole of it',
+      'paths that it may write, relative to the work directory; `null`: the whole directory',
     ),
   },
   'agent-ended': {
@@ -43,9 +43,9 @@ export const planEvent = variant('type', {
     instance: about(text, 'as in `agent-started`'),
     status: about(
       oneOf('completed', 'error', 'terminated'),
-      '`completed`, `error` (it did not come to its end) or `terminated` (it was ended)',
+      '`completed`, `error` (it failed) or `terminated` (somebody ended it)',
     ),
-    result: about(text, 'what it said last, or why it did not come to its end; at most 4,000 characters'),
+    result: about(text, 'its last message, or why it failed; at most 4,000 characters'),
     durationMs: number,
     tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
   },

@@ -22,7 +22,7 @@ const windowOfLimits =
 const tasksDone =
   'how many tasks of `tasks.json` were done then, and how many there were; `tasks` is left out if it has none'
 const fingerprints =
-  'fingerprints of the work tree: git tree hashes; empty in a call of an agent, in which nobody looks at the files'
+  'fingerprints of the work tree: git tree hashes; empty in a call of an agent, which does not compare files'
 const worksWith =
   "the model and effort that codex names; `effort` `null`: the model's own default. Left out: this codex does not name them"
 
@@ -31,19 +31,19 @@ export const roundEvent = variant('type', {
   'round-started': {
     round: about(number, 'its number, from 1. A round that did not count starts again under the same number'),
     agent: about(text, 'name of the agent'),
-    engine: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
-    codex: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
+    engine: about(text, "the engine (`codex`, `exec`, `replay` or one of a program's own), and its version"),
+    codex: about(text, "the engine (`codex`, `exec`, `replay` or one of a program's own), and its version"),
     replayed: about(
       optional(literal(true)),
       'the round replays a recording: codemachine asks no model and runs nothing; left out otherwise',
     ),
     reaches: about(
       optional(listOf(text)),
-      'hosts that its agent reaches, and so its commands, such as `api.anthropic.com`; `*`: all. Left out: commands reach what `network` of the session says',
+      'hosts that its agent and commands can reach, such as `api.anthropic.com`; `*`: all. Left out: `network` of the session decides',
     ),
     provider: about(
       optional(text),
-      'the [provider](../guides/local-model.md) of its model; left out: what codex is configured with',
+      "the [provider](../guides/local-model.md) of its model; left out: the provider in codex's configuration",
     ),
     model: asAskedFor,
     input: about(unchecked(text), 'the user input of its turn'),
@@ -53,7 +53,7 @@ export const roundEvent = variant('type', {
     ),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done. Of a workflow: `step`, or `work` for a step of several rounds. Of a change: `plan`, `decompose`, `gather`, `act`, `fix` or `summary`. Of a team: `plan`, `work`, `test` or `review`; of a call `task`; left out otherwise',
+      'its purpose. In a build: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done. In a workflow: `step`, or `work` for a step of several rounds. In a change: `plan`, `decompose`, `gather`, `act`, `fix` or `summary`. In a team: `plan`, `work`, `test` or `review`; in a call `task`; left out otherwise',
     ),
   },
   'turn-started': {
@@ -67,7 +67,7 @@ export const roundEvent = variant('type', {
     round,
     item: about(
       item,
-      'what it did: see [Items](#items). Ids are those of one agent: with `instance` they may come twice',
+      'its action: see [Items](#items). Ids are unique per agent: with `instance`, they may occur twice',
     ),
     instance: about(optional(text), "of a build, the agent at work that did it; left out: the round's own"),
   },
@@ -98,7 +98,7 @@ export const roundEvent = variant('type', {
       optional(flag),
       'whether the account has credits to continue with when a window is full; missing: codex did not say',
     ),
-    engine: about(optional(text), 'the engine whose login they are of; left out: codex'),
+    engine: about(optional(text), 'the engine whose login they belong to; left out: codex'),
   },
   'model-rerouted': {
     round,
@@ -109,20 +109,20 @@ export const roundEvent = variant('type', {
   'request-answered': {
     round,
     method: about(text, "codex's name for the request"),
-    subject: about(text, 'what it was about: a command, a file'),
-    answer: about(text, 'what codemachine said'),
+    subject: about(text, 'its subject: a command, a file'),
+    answer: about(text, "codemachine's answer"),
   },
   'question-asked': {
     round: number,
     question: about(text, 'its name in the session: `Q1`, `Q2`, …'),
     text,
     options: about(listOf(text), 'answers to choose from; none: any'),
-    assumption: about(text, 'what the agent assumes meanwhile'),
+    assumption: about(text, "the agent's assumption until then"),
     agent: about(optional(text), "the agent that asked, as in `agent-started`; left out: the round's own"),
   },
   'answer-given': {
-    round: about(number, 'the one whose last message it was; of a review: whose claim is looked at'),
-    name: about(text, 'what was asked for; `review`: the answer of a reviewer'),
+    round: about(number, 'the round with this last message; for a review: the round whose claim is checked'),
+    name: about(text, 'the request; `review`: the answer of a reviewer'),
     value: about(
       optional(anyValue),
       'the value, which fits the schema; left out if it has more than 65,536 characters as JSON',
@@ -136,20 +136,20 @@ export const roundEvent = variant('type', {
   'answer-refused': {
     round: about(number, 'as in `answer-given`; of a plan, the one that wrote it'),
     name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
-    problem: about(text, 'what is wrong, for whoever fixes it: a sentence, or a line for each place'),
+    problem: about(text, 'the problem, for the agent that fixes it: a sentence, or a line for each place'),
     kind: about(
       optional(text),
       'of a change `no-tasks-left`: its changed plan needs more tasks than are still allowed; left out otherwise',
     ),
   },
   'output-kept': {
-    round: about(number, 'the one whose last message it is'),
+    round: about(number, 'the round with this last message'),
     output,
   },
   steered: {
     round: about(unchecked(nullOr(number)), '`null`: between two rounds'),
-    text: about(text, 'what they said'),
-    delivered: about(flag, '`true`: the running turn took it; `false`: the next round is told'),
+    text: about(text, "the person's text"),
+    delivered: about(flag, '`true`: the running turn took it; `false`: the next round reads it'),
     agent: about(optional(text), "the agent whose turn took it, as in `agent-started`; left out: the round's own"),
     answers: about(optional(text), 'the question of this session that it answers: `Q1`; left out: none'),
   },

@@ -55,7 +55,7 @@ export const roundOutcome = fields({
   ),
   status: about(
     optional(number),
-    'of the class `network`: 403 where the server refused access, which may be lasting; left out otherwise',
+    'for the class `network`: 403 if the server refused access, which may be permanent; left out otherwise',
   ),
 })
 
@@ -125,21 +125,21 @@ export const sessionLimits = fields({
     addedLater(nullOr(number)),
     'the most tokens that all its threads may use; `null`: as many as it needs',
   ),
-  cost: about(optional(number), 'the most that it may cost, in the currency of the prices; left out: no such limit'),
+  cost: about(optional(number), 'limit of its cost, in the currency of the prices; left out: none'),
 })
 
 /** What a model costs per million tokens. */
 export const modelPrice = fields({ model: text, in: number, cached: number, out: number })
 
 export const runAllowance = fields({
-  limits: about(sessionLimits, 'what all sessions of the run may take together; `null`: no such limit'),
+  limits: about(sessionLimits, 'limit for all sessions of the run together; `null`: none'),
   used: about(
     fields({ rounds: number, timeMs: number, tokens: number, cost: optional(number) }),
-    'what its earlier sessions have used of that',
+    'the part that its earlier sessions used',
   ),
   keepsUsual: about(
     optional(flag),
-    'true where each session has the usual number of rounds though another limit is set: that came while it ran, from a file of the project',
+    "true if each session keeps the default number of rounds although another limit is set: a project's file set that limit while the run was under way",
   ),
 })
 
@@ -152,7 +152,7 @@ export const usageWindow = fields({
 /** What a step came to, kept whole in a file of the records. */
 export const output = fields({
   n: about(number, 'its number in the session, from 1'),
-  name: about(text, 'what it is, a word or two of the template'),
+  name: about(text, 'its kind, a word or two of the template'),
   file: about(text, 'its file in `outputs/`, beside the journal'),
   bytes: about(number, 'size of that file'),
   sha256: about(text, 'hash of that file, hex'),
@@ -163,7 +163,7 @@ export const windDownLimit = oneOf('time', 'tokens', 'cost', 'usage', 'round')
 
 /** A gate as the session began with it. */
 export const gate = fields({
-  name: about(text, 'by which it is told apart; the command itself if nobody gave it a name'),
+  name: about(text, 'its name; the command itself if nobody named it'),
   run: about(text, 'a line for a shell, run in the work directory'),
   timeoutMs: about(number, 'how long it may take'),
   required: about(flag, 'whether done waits for it; one that is not required is only reported'),
@@ -184,13 +184,13 @@ export const gateResult = {
   gate: about(text, 'its name'),
   status: about(
     gateStatus,
-    '`passed`; `flaky`: it failed, and passed when it was run again on the same files, at once or at a later claim; `failed`; `timed-out`; `not-started`: there is nothing that could be run; `broken-off`: a person or the end of the session cut it short, which says nothing of it',
+    '`passed`; `flaky`: it failed, then passed on the same files, in a second run or at a later claim; `failed`; `timed-out`; `not-started`: its program could not be started; `broken-off`: a person or the end of the session ended it, so its result is unknown',
   ),
-  exitCode: about(nullOr(number), '`null` if it did not end by itself; of a flaky one, that of the run that failed'),
+  exitCode: about(nullOr(number), '`null` if it did not end by itself; of a flaky gate, the code of the failed run'),
   durationMs: number,
-  output: about(text, 'the last lines of what it printed, stdout and stderr, at most 4,000 characters'),
-  problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
-  tree: about(text, 'fingerprint of the work tree on which it ran'),
+  output: about(text, 'its last lines of output, stdout and stderr, at most 4,000 characters'),
+  problem: about(nullOr(text), 'why it could not run, a sentence; `null`: it ran'),
+  tree: about(text, 'fingerprint of the work tree that it ran on'),
   changed: about(listOf(text), "what it changed in that tree itself, at most 50 paths; not taken for the agent's work"),
   changedCount: about(number, 'how many'),
   tests: about(optional(number), 'how many tests it says it ran, without skipped ones; left out: it does not say'),

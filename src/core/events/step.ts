@@ -48,20 +48,20 @@ export const stepEvent = variant('type', {
     ),
     name: about(
       text,
-      'what is looked at, the name of the command, the first file, the scope, the state, the first gate, the secret',
+      'its subject: the name of the command, the first file, the scope, the state, the first gate, the secret',
     ),
     timeoutMs: about(optional(number), 'of a command: how long it may take, ms; left out by older versions'),
   },
   looked: {
     step,
-    what: about(text, 'what was looked at: a word of the template'),
+    what: about(text, 'what it read: a word of the template'),
     result: about(
       optional(anyValue),
       "what was found, a value of the template's own; left out if it has more than 65,536 bytes as JSON",
     ),
     output: about(
       optional(output),
-      'where all of it is kept if it has no room here, as in `answer-given`; of a look whose text is kept, that text',
+      'where the whole text is stored if it is too long for the event, as in `answer-given`',
     ),
     file: about(
       optional(text),
@@ -78,15 +78,15 @@ export const stepEvent = variant('type', {
     ),
     exitCode: about(nullOr(number), '`null` if it did not end by itself'),
     durationMs: number,
-    output: about(text, 'the last lines of what it printed, stdout and stderr, at most 4,000 characters'),
+    output: about(text, 'its last lines of output, stdout and stderr, at most 4,000 characters'),
     kept: about(
       optional(output),
-      'where up to 16,000 characters of what it printed are kept, as in `answer-given`; left out if it printed nothing',
+      'where up to 16,000 characters of its output are stored, as in `answer-given`; left out if it printed nothing',
     ),
-    problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
-    tree: about(text, 'fingerprint of the work tree on which it ran'),
+    problem: about(nullOr(text), 'why it could not run, a sentence; `null`: it ran'),
+    tree: about(text, 'fingerprint of the work tree that it ran on'),
     treeAfter: about(text, 'fingerprint of the work tree that it left'),
-    changed: about(listOf(text), 'what it changed in that tree, at most 50 paths'),
+    changed: about(listOf(text), 'its changes in that tree, at most 50 paths'),
     changedCount: about(number, 'how many'),
   },
   wrote: {
@@ -99,14 +99,14 @@ export const stepEvent = variant('type', {
           sha256: about(text, 'hash of its bytes, hex'),
         }),
       ),
-      'all files of the step as they are now: `[{ path, bytes, sha256 }]`, relative to the work directory, those too that were like that already; none if there is a `problem`',
+      'all files of the step: `[{ path, bytes, sha256 }]`, relative to the work directory, also unchanged ones; none if there is a `problem`',
     ),
     problem: about(nullOr(text), 'why nothing was written, a sentence; `null` if it was'),
   },
   noted: {
     step,
-    name: about(text, 'what it is about: a word or two of the template'),
-    text: about(text, 'what the template has to say, at most 1,000 characters'),
+    name: about(text, 'its subject: a word or two of the template'),
+    text: about(text, "the template's text, at most 1,000 characters"),
   },
   'state-entered': {
     step,
@@ -129,7 +129,7 @@ export const stepEvent = variant('type', {
     step,
     gates: about(
       listOf(gate),
-      'all that the template has added by now, as in `session-created`; those of an earlier such event that are not among them are none any more. One with the `run` of another gate of the session adds nothing',
+      'all gates that the template has added so far, as in `session-created`. They replace those of an earlier such event. A gate with the same `run` as another gate of the session adds nothing',
     ),
     why: about(text, 'why, a sentence'),
   },
@@ -138,16 +138,16 @@ export const stepEvent = variant('type', {
       text,
       'its name, a word of the template; its memory files are in `steps/NAME/` of the folder of the session',
     ),
-    goal: about(text, 'what its rounds work on'),
-    gates: about(listOf(gate), 'what has to pass before it is done, as in `session-created`'),
+    goal: about(text, 'the task of its rounds'),
+    gates: about(listOf(gate), 'gates that must pass before it is done, as in `session-created`'),
     tree: about(text, 'fingerprint of the work tree that it begins with'),
     protectFrom: about(
       optional(text),
-      'fingerprint that the files which its gates protect are compared with, where a scope before it changed some and was given up, or a session before this one was not done; left out: `tree`',
+      'fingerprint to compare protected files with, if an earlier scope changed some and was given up, or an earlier session was not done; left out: `tree`',
     ),
     programs: about(
       optional(text),
-      'what the programs beside the files were made of, which those of now are compared with; left out: its gates protect nothing',
+      'versions and hashes of the programs at its start, to compare with later ones; left out: its gates protect nothing',
     ),
   },
   'scope-left': {
@@ -155,7 +155,7 @@ export const stepEvent = variant('type', {
     name: about(text, 'as in `scope-entered`'),
     outcome: about(
       oneOf('done', 'given-up'),
-      '`done`: a claim of it was accepted; `given-up`: the template leaves it, or it got nowhere',
+      '`done`: a claim was accepted; `given-up`: the template left it, or it made no progress',
     ),
     why: about(nullOr(text), 'why it is given up, a sentence; `null` if it is done'),
   },
@@ -174,7 +174,7 @@ const hook = {
   ),
   of: about(
     oneOf('person', 'project'),
-    'whose settings file names it: `person`, or `project`, whose hooks run in the sandbox',
+    'the owner of the settings file that names it: `person`, or `project`, whose hooks run in the sandbox',
   ),
 }
 
@@ -187,15 +187,15 @@ export const shellEvent = variant('type', {
     status: about(shellStatus, 'as in `shell-ran`'),
     exitCode: about(nullOr(number), '`null` if it did not end by itself'),
     durationMs: number,
-    output: about(text, 'the end of what it printed, at most 4,000 characters'),
+    output: about(text, 'the end of its output, at most 4,000 characters'),
     problem: about(nullOr(text), 'why it could not be run, a sentence; `null` if it ran'),
     refuses: about(
       optional(literal(true)),
-      'codemachine refuses for it: `before_round` the round, `after_round` and `on_claim` the claim; left out: it goes on',
+      'codemachine refuses because of it: `before_round` the round, `after_round` and `on_claim` the claim; left out: it refuses nothing',
     ),
   },
   'shell-ran': {
-    round: about(number, 'the round in which it was wanted'),
+    round: about(number, 'the round that asked for it'),
     command: about(text, 'the line for a shell, at most 16,000 characters'),
     secrets: about(listOf(text), 'the names of the secrets that it had as variables'),
     status: about(
@@ -203,10 +203,10 @@ export const shellEvent = variant('type', {
       '`passed`: its exit code is 0; `failed`; `timed-out`; `not-started`: there is nothing that could be run; `broken-off`: a person, a limit or the end of the round cut it short',
     ),
     exitCode: about(nullOr(number), '`null` if it did not end by itself'),
-    stdout: about(text, 'the end of what it printed, at most 16,000 characters'),
+    stdout: about(text, 'the end of its output, at most 16,000 characters'),
     stderr: about(text, 'the same of its stderr'),
     durationMs: number,
-    problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
+    problem: about(nullOr(text), 'why it could not run, a sentence; `null`: it ran'),
     withheld: about(
       optional(literal(true)),
       'its output is kept back whole, for it had a secret that is too short to be found in it',
@@ -214,13 +214,13 @@ export const shellEvent = variant('type', {
     printed: about(optional(listOf(text)), 'the names of secrets that it printed; codemachine removed them'),
     leaked: about(
       optional(listOf(text)),
-      'files in which a secret was found after it, relative to the work directory, with `/`; agents cannot read them any more',
+      'files with a secret in them afterwards, relative to the work directory, with `/`; agents can no longer read them',
     ),
   },
   'secret-asked': {
     round: about(number, 'the round that needs it'),
     key,
-    question: about(text, 'what it is for, in the words of the agent'),
+    question: about(text, 'its purpose, in the words of the agent'),
     reason: about(
       nullOr(text),
       'why the one that is there does not work, in the words of the agent; `null`: there is none',
