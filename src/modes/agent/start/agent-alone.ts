@@ -77,6 +77,60 @@ type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | 
  * person has to mend (exit code 2) and for a task that did not get to its end (4).
  */
 export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
+  const prepared = await prepareCall(world, call)
+  const { name, engine, task, records, codex, loaded, settings, limits, remarks } = prepared
+  for (const remark of remarks) call.onRemark(remark)
+  await tidyCalls(world, records)
+  const { redactor } = codex
+  const { clock, platform, pid } = world
+  await using opened = new Cleanup()
+  const id = await records.nextSessionId(new Date(clock.now()))
+  opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
+  const engines = await openEnginesOf(world, call, prepared)
+  opened.defer(() => engines.close())
+  const journal = opened.use(openJournal(records.journal(id)))
+  const answer = new Answer(call, prepared.maxWait, new SpokenText(redactor, text => call.onText?.(text)))
+  const { templates } = records
+  const log = new SessionLog(emptyState(id), { journal, views: [answer], templates, clock, redactor })
+  const at = clock.now()
+  log.emit({
+    type: 'session-created',
+    goal: task,
+    template: AGENT_CALLS.name,
+    directory: prepared.directory,
+    limits,
+    ...(loaded.prices.length === 0 ? {} : { prices: loaded.prices }),
+    sandbox: settings.sandbox,
+    network: settings.network,
+    model: settings.model,
+    effort: settings.effort,
+    overrides: call.options.config ?? [],
+    said: runOverridesOf(settings, loaded.sources),
+    gates: [],
+    queued: null,
+    host: hostname(),
+    codemachine: version,
+  })
+  const runner = await sessionOf(world, prepared, { id, log, engines })
+  const outcome = await runner.run()
+  switch (outcome.kind) {
+    case 'answered': {
+      const result = cleanResult(answer.text)
+      const [instance, moment] = [instanceOf(name, at), new Date(at).toISOString()]
+      const entry = { instance, at: moment, request: redactor.text(task), result }
+      return { kind: 'completed', result, problem: await rememberResult(prepared.directory, name, entry) }
+    }
+    case 'interrupted':
+      return { kind: 'terminated' }
+    default:
+      throw notDone(name, outcome, runner.state, { engine, waits: prepared.maxWait > 0 })
+  }
+}
+
+type PreparedCall = Awaited<ReturnType<typeof prepareCall>>
+
+/** Find the agent, its engine, profile and task, before anything is written. Throws a `UserError` if the agent cannot work. */
+async function prepareCall(world: World, call: AgentCall) {
   const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
   const loaded = await settingsOf(world, directory, call.options)
   const { roster, remarks: passedOver } = await readRoster(directory, loaded.agentTables)
@@ -88,7 +142,6 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const records = await openRecords({ ...world, directory })
   const codex = await chooseCodex(world, records, loaded)
   const { settings, providers, provider } = providersOf(world, loaded)
-  const { sources, lasting } = loaded
   const {
     agents,
     profiles,
@@ -97,7 +150,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   } = await agentsAtStart(world, records, codex, {
     roster,
     settings,
-    inProfiles: lasting,
+    inProfiles: loaded.lasting,
     overrides: call.options.config ?? [],
     asks: engine === 'codex',
     provider,
@@ -108,33 +161,18 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const unreadable = profiles.unreadable.get(name)
   if (unreadable !== undefined) throw unreadable
   const profile = profiles.usable.has(name) ? await readProfileExtras(codex.home.path, name) : NO_PROFILE
-  const template = await AGENT_CALLS.open({
-    directory,
-    memory: NO_FILES,
-    scopeFolder: () => NO_FILES,
-    agents,
-    isPlanReady: false,
-    tell: () => {},
-    kept: NO_KEPT_TEXTS,
-    call: {
-      agent: name,
-      task,
-      ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
-    },
-  })
-  const { prices } = loaded
-  const limits = limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds)
-  refuseUnpricedAgent(prices, agentNamed(agents, name).model, limits)
+  const allowance = allowanceAtStart(settings, loaded.sources)
+  const limits = limitsInRun(allowance, {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds)
+  refuseUnpricedAgent(loaded.prices, agentNamed(agents, name).model, limits)
   const remarks = [...codex.binary.remarks, ...passedOver, ...ofAgents, ...(await endWhatWasLeft(world, records))]
-  for (const remark of remarks) call.onRemark(remark)
-  await tidyCalls(world, records)
-  const { redactor } = codex
-  const { clock, platform, pid } = world
-  await using opened = new Cleanup()
-  const id = await records.nextSessionId(new Date(clock.now()))
-  opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
-  const maxWait = waitOf(settings, sources)
+  const maxWait = waitOf(settings, loaded.sources)
   const callers = [...waiting, name].join('/')
+  const common = { directory, loaded, name, engine, task, records, codex, settings, providers, agents, profile }
+  return { ...common, limits, remarks, maxWait, callers }
+}
+
+async function openEnginesOf(world: World, call: AgentCall, prepared: PreparedCall) {
+  const { directory, loaded, records, codex, settings, providers, profile, maxWait, callers } = prepared
   const overrides = [
     ...profile.overrides,
     // The variable itself does not reach commands that inherit only what a shell needs.
@@ -143,7 +181,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   ]
   const said = { settings, overrides, onDebug: call.onDebug, onWarning: call.onRemark.bind(call) }
   const options = await codexOptionsOf(world, records, codex, said)
-  const engines = await openEngines(world, loaded, records, {
+  return openEngines(world, loaded, records, {
     ...options,
     // Its commands know which agents wait for them.
     env: { ...options.env, [AGENTS_VARIABLE]: callers },
@@ -153,34 +191,33 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     providers: providers.byName,
     ...timesOf({ ...settings, maxWait }),
   })
-  opened.defer(() => engines.close())
-  const journal = opened.use(openJournal(records.journal(id)))
-  const answer = new Answer(call, maxWait, new SpokenText(redactor, text => call.onText?.(text)))
-  const { templates } = records
-  const log = new SessionLog(emptyState(id), { journal, views: [answer], templates, clock, redactor })
-  const at = clock.now()
-  log.emit({
-    type: 'session-created',
-    goal: task,
-    template: AGENT_CALLS.name,
+}
+
+/** The session with the one task. */
+async function sessionOf(
+  world: World,
+  prepared: PreparedCall,
+  { id, log, engines }: { id: string; log: SessionLog; engines: Awaited<ReturnType<typeof openEnginesOf>> },
+): Promise<Session> {
+  const { directory, records, codex, settings, providers, agents, profile, remarks } = prepared
+  const template = await AGENT_CALLS.open({
     directory,
-    limits,
-    ...(prices.length === 0 ? {} : { prices }),
-    sandbox: settings.sandbox,
-    network: settings.network,
-    model: settings.model,
-    effort: settings.effort,
-    overrides: call.options.config ?? [],
-    said: runOverridesOf(settings, sources),
-    gates: [],
-    queued: null,
-    host: hostname(),
-    codemachine: version,
+    memory: NO_FILES,
+    scopeFolder: () => NO_FILES,
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+    kept: NO_KEPT_TEXTS,
+    call: {
+      agent: prepared.name,
+      task: prepared.task,
+      ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
+    },
   })
   const roundsDirectory = join(records.sessionFolder(id), 'rounds')
   await mkdir(roundsDirectory, { mode: 0o700 })
   const book = openAgentBook({ agents: async () => agents, directory, promptOf: async () => undefined })
-  const runner = new Session({
+  return new Session({
     log,
     engines,
     providers,
@@ -188,34 +225,21 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     ...ROUNDS_ALONE,
     lacksRoom: async () => false,
     template,
-    agents: { book, directory, platform, atOnce: settings.agents.atOnce },
+    agents: { book, directory, platform: world.platform, atOnce: settings.agents.atOnce },
     deniedPaths: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
-    policy: policyOf({ ...settings, maxWait }),
+    policy: policyOf({ ...settings, maxWait: prepared.maxWait }),
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),
     planBefore: openPlanBefore(records.sessionFolder(id)),
-    redactor,
-    clock,
+    redactor: codex.redactor,
+    clock: world.clock,
     takeRemarks: () => remarks.splice(0),
     canAsk: false,
     audience: new Watchers(false, world),
     asked: new PersonAsked(world.signal),
     beforeEnd: async () => null,
   })
-  const outcome = await runner.run()
-  switch (outcome.kind) {
-    case 'answered': {
-      const result = cleanResult(answer.text)
-      const [instance, moment] = [instanceOf(name, at), new Date(at).toISOString()]
-      const entry = { instance, at: moment, request: redactor.text(task), result }
-      return { kind: 'completed', result, problem: await rememberResult(directory, name, entry) }
-    }
-    case 'interrupted':
-      return { kind: 'terminated' }
-    default:
-      throw notDone(name, outcome, runner.state, { engine, waits: maxWait > 0 })
-  }
 }
 
 const LOG_IN = 'Log in: codemachine login'
