@@ -29,9 +29,9 @@ const PROJECT: Readonly<Record<Right, string>> = {
   'never-lower': 'only higher',
   'never-higher': 'only lower',
   'not-off': 'only on',
-  yields: 'if you say nothing',
+  yields: 'unless you set it',
   'not-looser': 'only stricter',
-  'the-same': 'the same',
+  'the-same': 'only your value',
   none: 'nothing',
 }
 
@@ -104,9 +104,9 @@ If there is a mistake, codemachine names the file, the line and the key, and sta
 
 ## All settings
 
-The last column is what a project's own file may say.
+The last column says what a project's own file may set. For \`true\` and \`false\`, *only lower* means \`false\`.
 
-| setting | flag | default | | project |
+| setting | flag | default | meaning | project |
 | --- | --- | --- | --- | --- |
 `
 

@@ -28,7 +28,7 @@ export const errorKinds = {
     remedy: 'Write it as the example in the message. `codemachine help <command>` has more examples.',
   },
   CM0104: {
-    title: 'The goal or the text is missing',
+    title: 'The goal or message is missing',
     cause: 'The command needs a text that says what to do. The text is missing or empty.',
     remedy: 'Write the text in quotes, or pass a file: `codemachine - < goal.md`.',
   },
@@ -624,7 +624,7 @@ export const errorKinds = {
   },
   CM1006: {
     title: '--from needs the result of an earlier run',
-    cause: 'No earlier run has the results that later steps use, or no step has that name.',
+    cause: 'No step has that name, or no earlier run kept the results that later steps need.',
     remedy: 'Run the workflow from its beginning, or from an earlier step.',
   },
   CM1007: {

@@ -93,7 +93,7 @@ describe('a person decides', () => {
 
   test.each([
     ['decide up', 'unknown-choice', '20261120_1 offers no choice "up"; use one of left, right, other.'],
-    ['decide other', 'text-missing', '"other" needs a text; say what you want with it.'],
+    ['decide other', 'text-missing', '"other" needs a text: describe what you want.'],
     ['decide left now', 'text-not-wanted', '"left" takes no text; leave it out.'],
   ] as const)('and what cannot be an answer is refused: %s', async (said, code, message) => {
     const { events, codes, replies } = await ask(WAY, [{ on: 'decision-asked', say: [said, 'decide left'] }])

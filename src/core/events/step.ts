@@ -230,7 +230,7 @@ export const shellEvent = variant('type', {
   'secret-confirmed': {
     step: step,
     key,
-    ok: about(flag, 'whether it is there, and its check passes, if it has one'),
+    ok: about(flag, 'whether the secret exists and passes its check, if any'),
     problem: about(nullOr(text), 'why not, a sentence; `null` if it is'),
     missing: about(optional(literal(true)), 'there is no secret of this name; left out: there is one'),
   },

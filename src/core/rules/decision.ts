@@ -140,7 +140,7 @@ export function refusalOf(answer: DecisionAnswer, state: Deciding): Reply | null
   }
   const hasText = answer.text !== undefined && answer.text.trim() !== ''
   if (choice.text === 'must' && !hasText) {
-    return { code: 'text-missing', message: `"${choice.id}" needs a text; say what you want with it.` }
+    return { code: 'text-missing', message: `"${choice.id}" needs a text: describe what you want.` }
   }
   if (choice.text === undefined && hasText) {
     return { code: 'text-not-wanted', message: `"${choice.id}" takes no text; leave it out.` }

@@ -173,7 +173,7 @@ const MENDS = {
 } satisfies Partial<Record<OutcomeHint['do'], string>>
 
 function mendProvider({ provider }: { provider: string }): string {
-  return `Fix that (codemachine doctor asks ${provider})`
+  return `Fix that (codemachine doctor tests ${provider})`
 }
 
 /**

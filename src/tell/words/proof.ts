@@ -58,7 +58,7 @@ export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Descri
   if (doubts.length > 0) {
     const lines = wordsForDoubts(proof, MOST_FILES).map(line)
     return describe(
-      [`gate ${gateName(gate)} leaves doubts: done needs a review that agrees`, ...lines].join('\n'),
+      [`gate ${gateName(gate)} may prove nothing: done needs a review that agrees`, ...lines].join('\n'),
       'warning',
     )
   }
@@ -339,7 +339,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   asked: 'you asked for a review before done',
   protected: 'protected files have changed',
   configuration: 'the configuration of the gates has changed',
-  'counter-proof': 'the counter-proof of a gate leaves doubts',
+  'counter-proof': 'a gate may pass without the work',
 }
 
 /** How a finding is meant, by its severity. */

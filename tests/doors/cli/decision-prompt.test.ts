@@ -78,7 +78,7 @@ const wanted = sampleEvents['decision-asked']
 const answer = { type: 'decide', session: '20261120_1', decision: 'database' }
 
 test('a person at a plain terminal decides in a line, by number or name, and is asked again when it is not taken', async () => {
-  const refused: Reply = { code: 'text-missing', message: '"other" needs a text; say what you want with it.' }
+  const refused: Reply = { code: 'text-missing', message: '"other" needs a text: describe what you want.' }
   await using person = await sit([refused, { code: 'done', message: 'It goes on.' }])
   person.happens(created(), wanted)
   person.types('\n2\nother "PostgreSQL, please"\n')

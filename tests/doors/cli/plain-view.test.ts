@@ -270,7 +270,7 @@ describe('each event is a line', () => {
 `,
     'gate-started in a scope': expected['gate-started'],
     'counter-proof in a scope':
-      `gate tests leaves doubts: done needs a review that agrees
+      `gate tests may prove nothing: done needs a review that agrees
           The check ` +
       '`tests`' +
       ` failed earlier, and now passes without the work: what makes it pass is tests/test_0.py.

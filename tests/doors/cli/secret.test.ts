@@ -103,7 +103,7 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     ['no name', ['set'], 'codemachine secret set needs <KEY>'],
     ['an empty check', ['set', KEY, '--check', ' '], 'The check is empty; give a command, or leave it out.'],
     ['a directory that there is not', ['set', KEY, '-C', 'nowhere'], `${'nowhere'} is not a directory`],
-    ['an export to nowhere', ['export', KEY], 'Say into which file it is written, such as --to .env.'],
+    ['an export to nowhere', ['export', KEY], 'Name the file for the secret, such as --to .env.'],
     ['one that is not there', ['rm', 'MISSING_KEY'], 'There is no secret MISSING_KEY for '],
     ['the same to be exported', ['export', 'MISSING_KEY', '--to', '.env'], 'There is no secret MISSING_KEY for '],
   ])('%s', async (_what, args, sentence) => {

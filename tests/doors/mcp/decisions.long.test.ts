@@ -48,7 +48,7 @@ test('the plan of a build that another agent has begun waits for a decision, whi
   })
   const refused = async (given: object) => (await client.call('answer', { question: id, ...given })).problem
   expect(await refused({ answer: 'up' })).toBe(`${session} offers no choice "up"; use one of accept, change, stop.`)
-  expect(await refused({ answer: 'change' })).toBe('"change" needs a text; say what you want with it.')
+  expect(await refused({ answer: 'change' })).toBe('"change" needs a text: describe what you want.')
   expect(await refused({ answer: 'accept', text: 'gladly' })).toBe('"accept" takes no text; leave it out.')
   expect(await refused({ question: `${session}/fix`, answer: 'accept' })).toBe(
     `Session ${session} does not ask about fix now.`,

@@ -160,7 +160,7 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
 export async function secretExport(context: CliContext, typed: string, flags: SecretExportFlags): Promise<number> {
   const key = keyOf(typed)
   if (flags.to === undefined || flags.to.trim() === '')
-    throw new UserError('CM0906', 'Say into which file it is written, such as --to .env.')
+    throw new UserError('CM0906', 'Name the file for the secret, such as --to .env.')
   const records = await projectFor(context, flags, hasKey(key))
   if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)

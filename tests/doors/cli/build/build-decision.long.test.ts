@@ -59,7 +59,7 @@ test('the plan of a build waits for a person, through a kill, and is answered on
 
   for (const [args, sentence] of [
     [['up'], `${id} offers no choice "up"; use one of accept, change, stop.`],
-    [['change'], '"change" needs a text; say what you want with it.'],
+    [['change'], '"change" needs a text: describe what you want.'],
     [['accept', 'gladly'], '"accept" takes no text; leave it out.'],
     [['change', ' '], 'The prompt is empty'],
   ] as const) {
