@@ -155,6 +155,8 @@ const CALM_FROM = 10
 interface Shown {
   events: Event[]
   state: State
+  /** Where the first event of each process is that has shown some since the journal was last looked at. */
+  firsts: Set<number>
 }
 
 /** Plays the night of a seed to its end, and looks what became of the promises. */
@@ -324,7 +326,9 @@ class Night {
     if (others.length > 0) this.#break('J4', 'Two processes run sessions in one work directory at the same moment.')
     runner.hasShown = true
     this.machine.kernel.note(`event ${JSON.stringify(event)}`)
-    const shown = this.#shown.get(event.session) ?? { events: [], state }
+    const shown: Shown = this.#shown.get(event.session) ?? { events: [], state, firsts: new Set() }
+    if (!runner.sessions.has(event.session)) shown.firsts.add(shown.events.length)
+    runner.sessions.add(event.session)
     shown.events.push(event)
     shown.state = state
     this.#shown.set(event.session, shown)
@@ -595,25 +599,30 @@ class Night {
     const events = eventsIn(this.machine.disk.text(this.#journalPath(id)) ?? '')
     const kept = events.map(event => JSON.stringify(event))
     const told = shown.events.map(event => JSON.stringify(event))
-    const same = kept.findIndex((line, at) => line !== told[at])
-    const common = same === -1 ? kept.length : same
-    // A process that was killed may have journaled one more than it has shown.
-    if (common < kept.length - 1)
+    // A process that was killed may have journaled one more than it has shown; another one may have gone on behind it.
+    const ends = new Set([...shown.firsts, told.length])
+    let at = 0
+    const extra = kept.findIndex(line => {
+      if (line === told[at]) at++
+      else if (!ends.delete(at)) return true
+      return false
+    })
+    if (extra !== -1)
       this.#break(
         'J1',
-        `Event ${common} of ${id} is ${kept[common]?.slice(0, 200)}, and ${told[common]?.slice(0, 200)} was shown.`,
+        `Event ${extra} of ${id} is ${kept[extra]?.slice(0, 200)}, and ${told[at]?.slice(0, 200)} was shown.`,
       )
-    const least = this.#hasLostPower ? (this.#atLeast.get(id) ?? 0) : told.length
-    if (common < least)
+    const [left, least] = this.#hasLostPower ? [kept.length, this.#atLeast.get(id) ?? 0] : [at, told.length]
+    if (left < least)
       this.#break('J12', `Of ${told.length} events of ${id} ${kept.length} are left, and ${least} were on the disk.`)
     let state = program.emptyState(id)
     for (const event of events) state = program.fold(state, event, project.records.templates)
-    if (kept.length === told.length && common === told.length && !sameState(state, shown.state))
+    if (at === told.length && kept.at(-1) === told.at(-1) && !sameState(state, shown.state))
       this.#break('J3', `The fold of the journal of ${id} is not what was shown: ${difference(state, shown.state)}`)
     const read = await this.#during(program.foldAndCount(project.records, id, 'ends'))
     if (events.length > 0 && !sameState(read.state, state))
       this.#break('J42', `${id} is read as something else than its journal: ${difference(read.state, state)}`)
-    return { events, state }
+    return { events, state, firsts: new Set() }
   }
 
   /** Each prompt of the queue became a session once, or waits. */
@@ -727,6 +736,8 @@ class Runner {
   #project: Opened | null = null
   #isDone = false
   hasShown = false
+  /** Of which it has shown events. */
+  readonly sessions = new Set<string>()
   error: unknown
 
   constructor(machine: Machine) {
