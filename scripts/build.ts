@@ -171,15 +171,15 @@ const grammarsByKind: Plugin = {
   },
 }
 
-/** Of our manifest nothing is read but the version. */
-const versionAlone: Plugin = {
-  name: 'version-alone',
+/** Only name and version of our manifest are read. */
+const nameAndVersion: Plugin = {
+  name: 'name-and-version',
   setup(builds) {
     const ours = resolve('package.json')
     builds.onLoad({ filter: /[\\/]package\.json$/ }, async ({ path }) => {
       if (path !== ours) return null
-      const { version }: { version: string } = JSON.parse(await readFile(path, 'utf8'))
-      return { contents: JSON.stringify({ version }), loader: 'json' }
+      const { name, version }: { name: string; version: string } = JSON.parse(await readFile(path, 'utf8'))
+      return { contents: JSON.stringify({ name, version }), loader: 'json' }
     })
   },
 }
@@ -284,7 +284,7 @@ async function buildPage(): Promise<Metafile> {
     format: 'esm',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    plugins: [versionAlone, withoutPaths],
+    plugins: [nameAndVersion, withoutPaths],
   })
   // Not of parts: a browser may start it long after its page was closed.
   const worker = await build({ ...common, entryPoints: { sw: 'src/doors/page/page/sw.ts' }, format: 'iife' })
@@ -324,7 +324,7 @@ async function bundle(
       yogaAsFile,
       grammarsByKind,
       shortNamesOfLibraries,
-      versionAlone,
+      nameAndVersion,
       withoutSchemaValidator,
     ],
     logLevel: 'warning',

@@ -4,7 +4,7 @@ import { execPath } from 'node:process'
 import packageJson from '../../package.json' with { type: 'json' }
 
 /**
- * The directory of our own package: the nearest one at or above this module whose package.json is named `codemachine`.
+ * The directory of our own package: the nearest one at or above this module whose package.json has our name.
  * The same from `src/`, from the bundled `dist/` and from an installed copy.
  */
 export const packageRoot = /* @__PURE__ */ findPackageRoot()
@@ -29,7 +29,7 @@ export function loadPrompt(name: string): string {
 function findPackageRoot(): string {
   const start = import.meta.dirname
   for (let folder = start; ; folder = dirname(folder)) {
-    if (packageName(join(folder, 'package.json')) === 'codemachine') return folder
+    if (packageName(join(folder, 'package.json')) === packageJson.name) return folder
     if (folder === dirname(folder)) throw new Error(`No package.json of codemachine at or above ${start}`)
   }
 }

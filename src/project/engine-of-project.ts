@@ -347,7 +347,7 @@ export function recordsInReach(root: string, reach: Reach): string | null {
 /** What that means for the folder of codemachine itself, as a sentence; null if it is out of reach. */
 export function codemachineInReach(packageRoot: string, reach: Reach): string | null {
   if (reach === null) return null
-  return `codemachine itself (${packageRoot}) lies inside ${reach}, where the agent can write; install it elsewhere: \`npm pack\` in a checkout of it, then \`npm install --global ./codemachine-*.tgz\``
+  return `codemachine itself (${packageRoot}) lies inside ${reach}, where the agent can write; install it elsewhere: \`npm pack\` in a checkout of it, then \`npm install --global ./codemachine-cli-*.tgz\``
 }
 
 /** Ends what a codemachine that was killed left running here, and says so. */

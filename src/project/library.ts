@@ -7,7 +7,7 @@ import type { SessionState, SessionStatus } from '../core/state/state.ts'
 import type { TemplateKind } from '../core/template.ts'
 import type { ReportData } from '../tell/report/report-data.ts'
 
-// What `import … from 'codemachine'` gives is declared here, apart from what does it: the types that are shipped come
+// What `import … from '@codemachine/cli'` gives is declared here, apart from what does it: the types that are shipped come
 // from what this file imports, and nothing of it may need a library that is not shipped.
 
 /**

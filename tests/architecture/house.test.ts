@@ -89,7 +89,7 @@ const LABELS = [
   'src/doors/cli/fleet/submit.ts',
 ]
 
-/** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */
+/** Where the process comes in: the program, the command line, and what `import … from '@codemachine/cli'` gives. */
 const DOORS = ['src/start.ts', 'src/doors/cli/entry.ts', 'src/index.ts']
 
 /** The most lines of the door to import: it hands on, and does nothing. */

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 import { loadPrompt, packageFile, packageRoot } from '../../src/base/package.ts'
 
 it('the program finds its own files from its sources', () => {
@@ -16,11 +17,11 @@ it('the program finds its own files from its sources', () => {
 
 it('the program finds its own files from a bundle that is installed inside another package', async () => {
   const project = await realpath(await mkdtemp(join(tmpdir(), 'project-')))
-  const installed = join(project, 'node_modules/codemachine')
+  const installed = join(project, 'node_modules', packageJson.name)
   await mkdir(join(installed, 'dist'), { recursive: true })
   await mkdir(join(installed, 'prompts'))
   await writeFile(join(project, 'package.json'), '{ "name": "somebody-elses" }')
-  await writeFile(join(installed, 'package.json'), '{ "name": "codemachine", "type": "module" }')
+  await writeFile(join(installed, 'package.json'), JSON.stringify({ name: packageJson.name, type: 'module' }))
   await writeFile(join(installed, 'dist/package.json'), '{ "type": "module" }')
   await writeFile(join(installed, 'prompts/goal.md'), 'the installed prompt')
   await build({

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 import { thirdParty } from '../../scripts/third-party.ts'
 import { roundsScript } from '../../src/demo/model/reply.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
@@ -65,7 +66,7 @@ describe('the package', () => {
     const packed = (await readdir(place.root)).find(name => name.endsWith('.tgz'))
     tarball = join(place.root, packed ?? 'none')
     said = await npm(place, place.root, 'install', '--global', '--prefix', join(place.root, 'prefix'), tarball)
-    installed = join(place.root, 'prefix/lib/node_modules/codemachine')
+    installed = join(place.root, 'prefix/lib/node_modules', packageJson.name)
   })
 
   afterAll(async () => {
