@@ -7,7 +7,7 @@ import { buildKind } from './from-specification/build.ts'
 import { goalKind } from './goal/goal.ts'
 import { teamKind } from './team/team.ts'
 
-/** The modes of codemachine itself, in the order in which they are listed: the kind of their sessions, and what else they bring. */
+/** The built-in modes in listing order: the kind of their sessions, and their other parts. */
 const MODES: readonly { kind: TemplateKind; parts?: () => Promise<ModeParts> }[] = [
   { kind: buildKind },
   { kind: goalKind },
@@ -17,17 +17,17 @@ const MODES: readonly { kind: TemplateKind; parts?: () => Promise<ModeParts> }[]
   { kind: teamKind, parts: async () => (await import('./team/start/parts.ts')).teamParts },
 ]
 
-/** The templates of codemachine itself, by name. */
+/** The built-in templates, by name. */
 export const OWN_TEMPLATES: TemplateKinds = new Map(MODES.map(({ kind }) => [kind.name, kind]))
 
-/** The template of a prompt for which nobody has named one. */
+/** Template of a prompt that names none. */
 export const USUAL_TEMPLATE = goalKind.name
 
-/** What the modes of codemachine itself bring to a project. */
+/** The built-in modes, as a project needs them. */
 export const OWN_MODES: Modes = {
   usual: USUAL_TEMPLATE,
   partsOf: async template => (await MODES.find(({ kind }) => kind.name === template)?.parts?.()) ?? null,
 }
 
-/** The template of an agent that works by itself. */
+/** Template of an agent that works alone. */
 export const AGENT_CALLS: TemplateKind = agentKind

@@ -43,7 +43,7 @@ import type { LoadedSettings } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
 import type { World } from './world.ts'
 
-/** A codex to be run, and what is kept from it. */
+/** A codex to run, and the secrets that are kept from it. */
 export interface ChosenCodex {
   binary: CodexBinary
   home: CodexHome
@@ -51,8 +51,8 @@ export interface ChosenCodex {
 }
 
 /**
- * The codex that runs in a work directory, for every command: as `findCodex` has it. `flag`: what `--codex-bin` or the settings
- * name, null for what `CODEX_BIN` does. `makesCopy`: for what opens the records.
+ * Returns the codex for a work directory, by `findCodex`. `flag`: the name from `--codex-bin` or the settings, null for
+ * `CODEX_BIN`. `makesCopy`: set by commands that open the records.
  */
 export async function codexFor(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
@@ -67,12 +67,12 @@ export async function codexFor(
   return await findCodex({ flag, env, platform, arch, directory: cwd, packageRoot, where, copies, remembered })
 }
 
-/** The codex that a person has named, but for one in the environment, which is named as that. */
+/** Returns the codex that the person named. The environment's is left out: `CODEX_BIN` names it. */
 export function namedCodex({ settings, sources }: Pick<LoadedSettings, 'settings' | 'sources'>): string | null {
   return sources.codexBin.layer === 'environment' ? null : settings.codexBin
 }
 
-/** The codex, its home, and the person's secrets, as the settings have it; a `UserError` if there is no codex. */
+/** Returns the codex, its home and the person's secrets, by the settings. Throws a `UserError` if there is no codex. */
 export async function chooseCodex(world: World, records: Records, loaded: LoadedSettings): Promise<ChosenCodex> {
   const { env, home, clock } = world
   const { settings, providers } = loaded
@@ -84,16 +84,16 @@ export async function chooseCodex(world: World, records: Records, loaded: Loaded
   return { binary, home: codexHome, redactor }
 }
 
-/** Of which providers a run is. */
+/** The providers of a run. */
 interface ProvidersOfRun {
   providers: Providers
-  /** That of its rounds; undefined: what codex is configured with. */
+  /** Provider of its rounds; undefined: codex's own configuration. */
   provider: Provider | undefined
-  /** With the model that the rounds have there. */
+  /** Settings, with the model of the rounds at that provider. */
   settings: Settings
 }
 
-/** The providers of a run. Throws a `UserError` if that of its rounds is to have no model. */
+/** Returns the providers of a run. Throws a `UserError` if that of its rounds has no model. */
 export function providersOf(
   { env, clock }: Pick<World, 'env' | 'clock'>,
   { settings, sources, providers: byName }: Pick<LoadedSettings, 'settings' | 'sources' | 'providers'>,
@@ -119,20 +119,20 @@ export function providersOf(
   }
 }
 
-/** What a person wants of the codex that is run. */
+/** The person's choices for codex. */
 interface CodexSaid {
   settings: Settings
-  /** `key=value` pairs that the person hands to it. */
+  /** `key=value` pairs that the person passes to it. */
   overrides: readonly string[]
-  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  /** Receives each debug line, without secrets, if `logging.level` is `debug`. */
   onDebug?: ((line: string) => void) | undefined
-  /** Told a sentence that a person should know, without secrets: what was left running and cannot be ended. */
+  /** Receives a sentence for the person, without secrets, for each leftover process that cannot be ended. */
   onWarning(sentence: string): void
-  /** Gets the command lines of what rounds had left running and was ended, without secrets. */
+  /** Receives the command lines of ended leftover processes of rounds, without secrets. */
   endedCommands?: string[]
 }
 
-/** With what codex is run for a work directory. */
+/** Returns the options with which codex runs for a work directory. */
 export async function codexOptionsOf(
   { pid, platform, clock, ownsProcess }: World,
   { key, root, folder }: Records,
@@ -150,7 +150,7 @@ export async function codexOptionsOf(
     firstOnPath: await withoutLsbRelease(folder, platform),
     key,
     owner: { pid, startTime: await startTimeOf(pid, platform) },
-    // In a sandbox nothing outlives its round.
+    // In a sandbox no process outlives its round.
     controlGroup: isOpen && ownsProcess === true ? await openControlGroup(group) : null,
     platform,
     clock,
@@ -166,59 +166,60 @@ export async function codexOptionsOf(
 }
 
 /**
- * Before 0.160 login shells take the variables that commands are not to see from codex's snapshot of a shell (measured
- * with 0.157 and 0.160).
+ * Before 0.160, login shells got variables that are hidden from commands, from codex's shell snapshot (measured with 0.157
+ * and 0.160).
  */
 const WITHOUT_SNAPSHOT = 'features.shell_snapshot=false'
 
-/** What rounds and gates may write beside the work directory. */
+/** Returns what rounds and gates may write apart from the work directory. */
 export function writableGit(directory: string, repository: PersonRepository | null): string[] {
-  // Where there is no repository yet, `git init` works only if codex does not close `.git` (measured).
+  // Without a repository, `git init` works only if codex does not close `.git` (measured).
   if (repository === null) return [join(directory, '.git')]
   return [...new Set([repository.gitDir, repository.commonDir])]
 }
 
-/** What the person has set for all agents. */
+/** The person's choice for all agents. */
 type Chosen = Pick<Settings, 'model' | 'effort'>
 
-/** The agents as they run here. */
+/** The agents as this run uses them. */
 export interface AgentsAtStart {
-  /** `model` and `modelReasoningEffort`: what a thread is started with. Null: codex's default. */
+  /** `model` and `modelReasoningEffort` start a thread. Null: codex's default. */
   agents: AgentRoster
   profiles: UpdatedProfiles
-  /** What codex said of its models; null if it was not asked. */
+  /** Models that codex offers; null: not asked. */
   offered: OfferedModels | null
   /** Sentences for the person. */
   remarks: readonly string[]
 }
 
 /**
- * Lays the person's model and effort over those of the agents, and brings their profiles up to date. `asks`: whether
- * codex is asked which models it offers, which takes up to 10 s; without it the models in profiles that are there stay.
- * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find. `provider`: whose
- * model they have in the place of any other; nobody knows what effort it takes, so it gets that of the person alone.
- * Throws a `UserError` for agents or a configuration that a person has to mend.
+ * Applies the person's model and effort to the agents, and updates their profiles. Throws a `UserError` if a person must fix
+ * agents or configuration.
+ *
+ * - `asks`: whether to ask codex which models it offers (up to 10 s). If not, existing profiles keep their models.
+ * - `inProfiles`: model and effort for the profiles, without choices for this run alone.
+ * - `provider`: its model replaces every other. Its efforts are unknown, so only the person's effort applies.
  */
 export async function agentsAtStart(
   world: Pick<World, 'clock' | 'platform' | 'signal'>,
   records: Pick<Records, 'folder' | 'directory'>,
   codex: Pick<ChosenCodex, 'binary' | 'home'>,
   options: {
-    /** As they are without the person's choice for all of them. */
+    /** The agents before the person's choice for all of them. */
     roster: AgentRoster
     settings: Chosen
     inProfiles: Chosen
     overrides: readonly string[]
     asks: boolean
     provider?: Provider | undefined
-    /** Whether the rounds run on codex, whose models the agents of the package name. */
+    /** Whether codex runs the rounds: the package's agents name its models. */
     isCodex: boolean
   },
 ): Promise<AgentsAtStart> {
   const { roster: agents, settings, inProfiles, overrides, asks, provider, isCodex } = options
   const offered =
     asks && isCodex && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
-  // Another engine has neither codex's models nor its profiles.
+  // Other engines have neither codex's models nor its profiles.
   const ofCodex = allOf(agents).filter(({ engine }) => engine === undefined)
   const { agents: fitted, remark } = asChosen(ofCodex, offered, settings)
   const profiled = asChosen(inAllProjects(ofCodex), offered, inProfiles)
@@ -240,13 +241,13 @@ export async function agentsAtStart(
   }
 }
 
-/** The agents with the models that they can have, and what there is to say of those that they cannot. */
+/** Returns the agents with available models, and a remark on the unavailable ones. */
 function asChosen(
   agents: readonly Agent[],
   offered: OfferedModels | null,
   chosen: Chosen,
 ): { agents: Agent[]; remark: string | null } {
-  // A model that the person has named is theirs, whatever codex lists.
+  // Keep a model that the person named, even if codex does not list it.
   const isAsked = offered !== null && chosen.model === null
   const { agents: found, remark } = isAsked ? withOfferedModels(agents, offered) : { agents, remark: null }
   return { agents: found.map(agent => asSet(agent, chosen)), remark }
@@ -260,7 +261,7 @@ function allOf({ main, sub, goal }: AgentRoster): Agent[] {
   return [...main, ...sub, goal]
 }
 
-/** Asks the codex of a run which models it offers, in at most 10 s. Never rejects for what codex does. */
+/** Asks the run's codex which models it offers, within 10 s. Never rejects because of codex. */
 async function modelsAtHand(
   { clock, platform, signal }: Pick<World, 'clock' | 'platform' | 'signal'>,
   { folder, directory }: Pick<Records, 'folder' | 'directory'>,
@@ -283,8 +284,8 @@ async function modelsAtHand(
 }
 
 /**
- * Brings the agents' profiles up to date, where codex's home is codemachine's own; writes nothing into a person's home, in
- * which no profile is usable then. `keepModels`: as for `updateProfiles`.
+ * Updates the agents' profiles if codemachine owns codex's home. It writes nothing into a person's home, where no profile is
+ * usable then. `keepModels`: as for `updateProfiles`.
  */
 async function profilesAtStart(
   home: Pick<CodexHome, 'path' | 'owner'>,
@@ -300,14 +301,14 @@ async function profilesAtStart(
   })
 }
 
-/** Those that a project has not made: profiles lie where all projects find them. */
+/** Returns the agents that no project made: all projects share the profiles. */
 function inAllProjects(agents: readonly Agent[]): readonly Agent[] {
   return agents.filter(({ source }) => source === undefined || source.of === 'person')
 }
 
 /**
- * The same where no session starts: for a home of codex's, codemachine's own, that has just got a login, or that a screen opens with.
- * Codex is not asked for its models. Throws a `UserError` for agents or a configuration that a person has to mend.
+ * Updates the profiles without a session: after a login into codemachine's own codex home, or when a screen opens. It does
+ * not ask codex for its models. Throws a `UserError` if a person must fix agents or configuration.
  */
 export async function profilesWithoutStart(
   codexHome: string,
@@ -318,13 +319,12 @@ export async function profilesWithoutStart(
   await profilesAtStart({ path: codexHome, owner: 'codemachine' }, agents, { keepModels: settings.model === null })
 }
 
-/** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */
+/** Place where an agent can write in every writing sandbox; null: none, in the sandbox `workspace-write`. */
 type Reach = 'the work directory' | 'the git directory' | 'a temporary directory' | null
 
 /**
- * Whether agents that work in `directory` reach a path.
- *
- * @param gitDirectories those of the repository around it, which can lie elsewhere
+ * Returns whether agents in `directory` can write to a path.
+ * @param gitDirectories those of the repository around it, which can be elsewhere
  */
 export async function reachOf(
   path: string,
@@ -338,19 +338,19 @@ export async function reachOf(
   return liesIn(path, where.temporary) ? 'a temporary directory' : null
 }
 
-/** What that means for the records, as a sentence; null if they are out of reach. */
+/** Returns a warning for records within an agent's reach; null if they are out of reach. */
 export function recordsInReach(root: string, reach: Reach): string | null {
   if (reach === null) return null
   return `The records of codemachine (${root}) are inside ${reach}, where the agent can write, so they prove nothing.`
 }
 
-/** What that means for the folder of codemachine itself, as a sentence; null if it is out of reach. */
+/** Returns a warning for a codemachine folder within an agent's reach; null if it is out of reach. */
 export function codemachineInReach(packageRoot: string, reach: Reach): string | null {
   if (reach === null) return null
   return `codemachine itself (${packageRoot}) lies inside ${reach}, where the agent can write; install it elsewhere: \`npm pack\` in a checkout of it, then \`npm install --global ./codemachine-cli-*.tgz\``
 }
 
-/** Ends what a codemachine that was killed left running here, and says so. */
+/** Ends the processes that a killed codemachine left here, and returns a sentence for each. */
 export async function endWhatWasLeft(world: World, records: Records): Promise<string[]> {
   const { ended, left } = await endLeftovers(records.key, endOptions(world))
   return [
@@ -359,7 +359,7 @@ export async function endWhatWasLeft(world: World, records: Records): Promise<st
   ]
 }
 
-/** Ends what codex has left here of sandboxes when codemachine was killed: no work of an agent, so nobody needs to know of it. */
+/** Ends sandboxes of codex that a killed codemachine left here. They are no agent's work, so nobody needs a remark. */
 export async function endSandboxesLeft(world: World, { directory }: Pick<Records, 'directory'>): Promise<void> {
   await endUnfinishedSandboxes(directory, endOptions(world))
 }
@@ -370,14 +370,14 @@ function endOptions({ clock, platform, pid }: World): EndOptions {
 
 const COMMAND_CHARS = 60
 
-/** A command line may be very long. */
+/** A command line may be very long: shorten it to the program. */
 function named({ command, pid }: { command: string; pid: number }): string {
   const [program = '', ...rest] = command.split(' ')
   const line = [basename(program), ...rest].join(' ')
   return `${line.length <= COMMAND_CHARS ? line : basename(program)} (${pid})`
 }
 
-/** A sentence for what rounds of a run that was cut off had changed in the repository, and for what stays changed. */
+/** Returns sentences on the repository changes of an interrupted run's rounds: what was restored, and what was not. */
 export function describeRestored(found: RestoreReport | null): string[] {
   if (found === null) return []
   const { restored, setAside, problems } = found
@@ -390,7 +390,7 @@ export function describeRestored(found: RestoreReport | null): string[] {
   ]
 }
 
-/** A sentence for a set of files of which a kill had left a part. */
+/** Returns a sentence for a set of files that a kill left incomplete. */
 export function describeKilledWrite(found: KilledWrite | null): string[] {
   if (found === null) return []
   const { end, paths } = found
@@ -400,7 +400,7 @@ export function describeKilledWrite(found: KilledWrite | null): string[] {
   return [`An earlier run was cut off while it wrote ${files}. ${now}`]
 }
 
-/** A sentence for a rewind that a kill had cut off. */
+/** Returns a sentence for a rewind that a kill interrupted. */
 export function describeKilledRewind(found: NotedRewind | null): string[] {
   if (found === null) return []
   const { to, undo } = found
@@ -409,7 +409,7 @@ export function describeKilledRewind(found: NotedRewind | null): string[] {
   ]
 }
 
-/** What agents can write and the run relies on. */
+/** Warns of things that the run relies on and agents can write. */
 export async function remarksOnReach(
   { env, isDemo }: World,
   { root, folder, directory }: Records,
@@ -429,7 +429,7 @@ export async function remarksOnReach(
 const SANDBOX_IS_OFF =
   'The sandbox is off: a process that a round starts without its environment (`env -i setsid …`) is'
 
-/** What the sandbox that was chosen cannot do, and what without one cannot be done. */
+/** Warns of what the chosen sandbox cannot do, and of what is missing without one. */
 export function remarksOnSandbox(
   { sandbox, network }: Pick<Settings, 'sandbox' | 'network'>,
   { platform, controlGroup }: Pick<SandboxCommandsOptions, 'platform' | 'controlGroup'>,
@@ -444,8 +444,8 @@ export function remarksOnSandbox(
 }
 
 /**
- * Whether codex warns that it does not use the configuration of a project where there is none, only the empty folders
- * that its own sandbox lays there (`SandboxTraces.isTrace`).
+ * Returns whether codex warns about an unused project configuration that does not exist. Its own sandbox created only empty
+ * folders there (`SandboxTraces.isTrace`).
  */
 export function isTraceWarning(warning: string, isTrace: (path: string) => boolean): boolean {
   if (!warning.startsWith('Project-local config')) return false
@@ -453,10 +453,10 @@ export function isTraceWarning(warning: string, isTrace: (path: string) => boole
   return listed.length > 0 && listed.every(path => basename(path) === '.codex' && isTrace(path))
 }
 
-/** The efforts of codex's own models. Those of others may have more. */
+/** Efforts of codex's own models. Other models may have more. */
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra']
 
-/** What of the proof will not work as it may be meant, a sentence each: else it shows after all the work. */
+/** Warns of proof settings that may not work as meant, one sentence each, before the work begins. */
 export async function remarksOnProof(
   git: PrivateGit,
   { gates, reviewer }: { gates: readonly Gate[]; reviewer: ReviewTerms },
@@ -475,12 +475,12 @@ export async function remarksOnProof(
   return [...remarks, `reviewer.effort is "${effort}", but no model of codex has this effort; reviews may fail.`]
 }
 
-/** Whether codex warns of what its sandbox lacks on this machine, and makes do with. */
+/** Returns whether codex warns of missing sandbox parts on this machine that it can do without. */
 export function isAboutSandbox(warning: string): boolean {
   return /bubblewrap|bwrap|sandbox prerequisites/i.test(warning)
 }
 
-/** How long a round may be silent, run a command, and be without a network, ms. */
+/** Returns how long a round may be silent, run a command, and be offline, in ms. */
 export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'commandMs' | 'networkMs'> {
   return {
     silenceMs: settings.silenceMinutes * 60_000,
@@ -489,7 +489,7 @@ export function timesOf(settings: Settings): Pick<EngineSetup, 'silenceMs' | 'co
   }
 }
 
-/** The engines that settings name, for the rounds and for each role, with the place of each. */
+/** Returns the engines that settings name for the rounds and the roles, each with its place. */
 export function enginesNamed({
   settings,
   sources,
@@ -517,8 +517,8 @@ export function enginesNamed({
 }
 
 /**
- * The engines of a run: all kinds that there are, and those of other makers that the settings know. Throws a `UserError` with the
- * place for a name that is none of them.
+ * Opens the engines of a run: all built-in kinds, and other makers' engines from the settings. Throws a `UserError` with the
+ * place of an unknown name.
  */
 export async function openEngines(
   { engines, home, env }: Pick<World, 'engines' | 'home' | 'env'>,

@@ -13,12 +13,12 @@ import { settingsOf } from './open-run.ts'
 import { externalEngine, type NamedEngine, PRESETS } from './settings/engines.ts'
 import type { World } from './world.ts'
 
-/** How long each may take to answer one request, ms. */
+/** How long an engine may take to answer one request, in ms. */
 const ANSWER_MS = 40_000
 
 /**
- * The agents of other makers that can run rounds: each begins a session in its box, in a new empty directory, and ends it. No
- * model is asked. A finding for each.
+ * Checks other makers' agents that can run rounds: each begins and ends a session in its sandbox, in a new empty directory.
+ * No model is asked. Returns one finding each.
  * @param only their names; null: all
  */
 export async function lookAtEngines(
@@ -64,7 +64,7 @@ async function lookAtEngine(
   places: { home: string; root: string; env: NodeJS.ProcessEnv },
 ): Promise<Finding> {
   const external = externalEngine(named, places)
-  // Loaded where one is tried, as in a run.
+  // Loaded only for a check, as in a run.
   const { AcpEngine } = await import('../engines/acp/acp-engine.ts')
   const engine = new AcpEngine(external, setup)
   try {
@@ -84,7 +84,7 @@ async function lookAtEngine(
   }
 }
 
-/** What to do about an engine that begins no session, a sentence. */
+/** Returns a sentence that says how to fix an engine that begins no session. */
 function mendOf({ name }: NamedEngine, env: Readonly<Record<string, string>>, why: string): string {
   const preset = PRESETS[name]
   if (preset === undefined) return `Correct [engines.${name}] in your own config.toml, or leave it out.`

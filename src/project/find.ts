@@ -12,14 +12,14 @@ import type { SnapshotCheck } from '../session/records/snapshot.ts'
 import { oneLine } from '../tell/words/safe-text.ts'
 import type { World } from './world.ts'
 
-/** Where sessions are: a directory, or the same folder of a worktree that codemachine made beside its checkout. */
+/** A place of sessions: a directory, or the same folder in a worktree that codemachine made next to its checkout. */
 export interface SessionsPlace {
   /** Name of the worktree; null: the directory itself. */
   worktree: string | null
   records: Records
 }
 
-/** The top folder of the checkout around a directory, if `<checkout>.worktrees` lies beside it; else null. */
+/** Returns the top folder of the checkout around a directory if `<checkout>.worktrees` is next to it; else null. */
 export async function checkoutWithWorktrees(directory: string): Promise<string | null> {
   if (await pathExists(join(directory, '.git'))) {
     const beside = await lstat(`${directory}.worktrees`).catch(() => null)
@@ -30,8 +30,8 @@ export async function checkoutWithWorktrees(directory: string): Promise<string |
 }
 
 /**
- * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
- * that only one has; without a word the latest. A `UserError` that names those near if it is none or not one.
+ * Returns the session that a person means: by its id, its counter (`1` for `20261120_1`), or a unique beginning or end.
+ * Without a word, the latest. Throws a `UserError` that names similar ones if there is none, or several.
  * @param onProblem as of `latestSession`
  * @param replays as of `latestSession`
  */
@@ -65,7 +65,7 @@ export async function findSession(
   })
 }
 
-/** What a person can do where there is no session that they could mean, as a hint. */
+/** Returns a hint for a person who asks for a session where there is none. */
 export async function whereElse({ directory }: Pick<Records, 'directory'>): Promise<string> {
   return (await checkoutWithWorktrees(directory)) === null
     ? 'Start one: codemachine "…"'
@@ -88,13 +88,13 @@ async function latestOrRefuse(
   )
 }
 
-/** Whether a session that only replays recordings counts as any other, or only where there is no other. */
+/** Whether sessions that only replay recordings count like any other, or only if there is no other. */
 export type Replays = 'counted' | 'passed over'
 
 /**
- * The session that was written to last: the one that runs, if one does. Null if there is none. Calls are passed over.
- * @param onProblem told a sentence for each that was written to later, and cannot be read; if there is none, for each
- * that holds nothing, too
+ * Returns the session with the newest write, which is the running one if one runs; null: none. Skips calls.
+ * @param onProblem receives one sentence for each newer session that is unreadable; if none is found, also for each empty
+ * one
  */
 export async function latestSession(
   records: Records,
@@ -107,7 +107,7 @@ export async function latestSession(
     const at = await writtenAt(path)
     if (at !== null) written.push({ path, id, at })
   }
-  // Of two that were written to at the same moment the one that was created last.
+  // If two have the same time, take the one created last.
   const empty: string[] = []
   let replay: string | null = null
   for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
@@ -127,7 +127,7 @@ export async function latestSession(
   return null
 }
 
-/** The newest sessions that are no calls, the oldest first, at most `most`; one that cannot be read is among them. */
+/** Returns the newest sessions that are no calls, oldest first, at most `most`; unreadable ones included. */
 export async function newestSessions(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
   most: number,
@@ -140,7 +140,7 @@ export async function newestSessions(
   return found
 }
 
-/** The newest session that is no call and does not only replay recordings; null if there is none. It may be one that cannot be read. */
+/** Returns the newest session that is no call and not only a replay; null: none. It may be unreadable. */
 export async function newestAtWork(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
 ): Promise<string | null> {
@@ -158,7 +158,7 @@ function passOver(error: unknown): false {
 
 const MOST_SHOWN = 8
 
-/** Those that a typed word may mean: by the whole id, else by its counter, else by a part of it. */
+/** Returns the matches of a typed word: by the complete id, else the counter, else a part. */
 export function matching<T extends { id: string }>(all: readonly T[], wanted: string): readonly T[] {
   const exact = all.filter(({ id }) => id === wanted)
   if (exact.length > 0) return exact
@@ -167,12 +167,12 @@ export function matching<T extends { id: string }>(all: readonly T[], wanted: st
   return all.filter(({ id }) => id.startsWith(wanted) || (wanted.includes('_') && id.endsWith(wanted)))
 }
 
-/** The last of these ids, for a hint. */
+/** Returns the last of these ids, for a hint. */
 export function some(ids: readonly string[]): string {
   return `${ids.length > MOST_SHOWN ? '…, ' : ''}${ids.slice(-MOST_SHOWN).join(', ')}`
 }
 
-/** When a file, or a link, was last changed, Unix time in ms; null if there is none. */
+/** Returns when a file or a link last changed, as Unix time in ms; null: missing. */
 export async function writtenAt(path: string): Promise<number | null> {
   try {
     return (await lstat(path)).mtimeMs
@@ -182,7 +182,7 @@ export async function writtenAt(path: string): Promise<number | null> {
   }
 }
 
-/** The project that a directory belongs to; a `UserError` if there is none, or not even the directory. */
+/** Returns the project of a directory. Throws a `UserError` if there is none, or no such directory. */
 export async function projectAround(places: RecordsPlaces): Promise<string> {
   const [here] = await recordsAround(places)
   if (here === undefined) throw new UserError('CM0106', `${places.directory} is not a directory; name an existing one.`)
@@ -196,9 +196,8 @@ export async function projectAround(places: RecordsPlaces): Promise<string> {
 }
 
 /**
- * The project that a directory belongs to: the nearest one, itself or above it, with a `.codemachine` folder; null if there is
- * none. Records, which in a home directory have the same name, alone make no project: neither those of this person, which are in
- * `root`, nor those of another one.
+ * Returns the nearest directory at or above this one with a `.codemachine` folder; null: none. Records in a home directory
+ * have the same folder name, but alone make no project: neither this person's (in `root`), nor another's.
  */
 async function findProject(directory: string, root: string): Promise<string | null> {
   const folder = join(directory, '.codemachine')
@@ -214,9 +213,9 @@ async function isSame(a: string, b: string): Promise<boolean> {
 }
 
 /**
- * The question that a person means: `20261120_1/Q1`, its session named as anywhere else, or `Q1` alone for that of the
- * newest session that has one. A `UserError` that names which there are if it is none.
- * @param onProblem told a sentence for each journal and answer that cannot be read
+ * Returns the question that a person means: `20261120_1/Q1`, its session named as elsewhere, or `Q1` of the newest session
+ * that has one. Throws a `UserError` that lists the questions if there is no match.
+ * @param onProblem receives one sentence for each unreadable journal and answer
  */
 export async function findQuestion(
   records: Records,
@@ -242,8 +241,8 @@ export async function findQuestion(
 }
 
 /**
- * What was asked in a session; nothing if its journal cannot be read.
- * @param onProblem told why not, and a sentence for each answer that cannot be read
+ * Returns the questions of a session; none if its journal is unreadable.
+ * @param onProblem receives the reason, and a sentence for each unreadable answer
  */
 export async function questionsOrNone(
   records: Records,
@@ -259,7 +258,7 @@ export async function questionsOrNone(
   }
 }
 
-/** What a session has come to, as by `foldJournal`; null also if its journal cannot be read, or its template throws. */
+/** Returns the state of a session as `foldJournal` does; also null if its journal is unreadable, or its template throws. */
 export async function readableState(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
@@ -278,22 +277,22 @@ function hint(ids: readonly string[]): string {
   return `${ids.length > MOST_SHOWN ? 'The newest are: …, ' : 'There are: '}${ids.slice(-MOST_SHOWN).join(', ')}`
 }
 
-/** A session that can be asked. */
+/** A session that can receive requests. */
 export interface SessionAround {
-  /** The real path of its work directory. */
+  /** Real path of its work directory. */
   directory: string
-  /** The folder of its records, which may not be seen from here. */
+  /** Folder of its records, possibly invisible to this process. */
   records: string
-  /** False where only a lock says so whose process may have died, or may not be seen. */
+  /** False if only a lock says so, and its process may be dead or invisible. */
   isSure: boolean
-  /** Whether it is known not to run any more; null where its process cannot be seen from here. */
+  /** Returns whether it is known to have ended; null: its process is invisible to this one. */
   isGone: (() => Promise<boolean>) | null
 }
 
 /**
- * The session that can be asked in a folder: the one that has started this very process, or else the one that runs in
- * the project around it; null if none runs. Writes nothing: from the sandbox of an agent the records cannot be written,
- * and may not even be seen.
+ * Returns the session that can receive requests in a folder: the one that started this process, else the one that runs in
+ * the project around it. Null if none runs. Writes nothing: in an agent's sandbox the records are read-only, or even
+ * invisible.
  */
 export async function sessionAround(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
@@ -312,7 +311,7 @@ export async function sessionAround(
   return { directory: records.directory, records: records.folder, isSure: isRunning === true, isGone }
 }
 
-/** Whether the process that holds the lock now has let go of it, or died. */
+/** Returns a check whether the process that holds the lock now has released it, or died. */
 async function goneWithLock(
   { lock }: Records,
   { platform }: Pick<World, 'platform'>,
@@ -327,8 +326,8 @@ async function goneWithLock(
 }
 
 /**
- * Whether it is a session that has started this process. An agent that works by itself bears a mark too, of a process
- * that does not hold the lock; and in codex's sandbox a process that holds it may not be seen.
+ * Returns whether a session started this process. An agent that works alone has a mark too, of a process that does not hold
+ * the lock. In codex's sandbox the process that holds it may be invisible.
  */
 async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<World, 'platform'>): Promise<boolean> {
   const lock = await readRunLock(records.lock, platform)
@@ -340,7 +339,7 @@ async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<Worl
     case 'stale':
       return lock.holder.pid === owner.pid
     case 'free':
-      // Hidden, if not even their folder is there.
+      // It is hidden if not even their folder is there.
       return !(await pathExists(records.folder))
     default:
       return unreachable(lock)
@@ -357,7 +356,7 @@ async function ofLock(
     case 'elsewhere':
       return true
     case 'stale':
-      // A person may have codex hand no variables of theirs on, the mark among them.
+      // The person may configure codex to pass on no variables, so the mark may be missing.
       return env.CODEX_THREAD_ID === undefined ? false : 'perhaps'
     case 'free':
       return false
@@ -369,8 +368,8 @@ async function ofLock(
 }
 
 /**
- * Refuses, with exit code 6, where a codemachine runs in one of these directories.
- * @param directories asked for only if one runs anywhere
+ * Throws a `UserError` with exit code 6 if a codemachine runs in one of these directories.
+ * @param directories called only if one runs anywhere
  */
 export async function refuseRunning(
   world: World,
@@ -392,7 +391,7 @@ export async function refuseRunning(
   }
 }
 
-/** The pid of who runs, by the key of the records of where. */
+/** Returns the pid of each running codemachine, by the key of its records. */
 async function heldLocks({ platform }: World, { root, key: own }: Records): Promise<Map<string, number>> {
   const state = join(root, 'state')
   const held = new Map<string, number>()
@@ -406,8 +405,8 @@ async function heldLocks({ platform }: World, { root, key: own }: Records): Prom
 }
 
 /**
- * The newest session that shares the project's plan, of those that began after `after`, null: of all. The plan in the work directory is
- * that one's; null if there is none. Journals that cannot be read are passed over.
+ * Returns the newest session that shares the project's plan, of those after `after` (null: of all). It owns the plan in the
+ * work directory. Null: none. Skips unreadable journals.
  */
 export async function newestBuild(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,

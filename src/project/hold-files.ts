@@ -19,19 +19,21 @@ import type { World } from './world.ts'
 interface OtherRun {
   directory: string
   holder: LockHolder
-  /** The file that says so, where an agent can have written it; null: its lock. */
+  /** File that an agent could have written and that names the run; null: the run's lock. */
   marker: string | null
 }
 
 /**
- * Keeps a run from the files of another: of one in the same directory with other records (another HOME), in a folder of it,
- * or in one around it. Throws a `UserError` with exit code 6 where there is one. A folder that is a git repository of its own
- * and ignored by the outer run is no file of that. Leaves a marker in `.codemachine` for runs with other records, which is
- * believed only as long as this process lives and its lock, in the records, says the same; disposing takes it away.
+ * Protects a run's files from another run: in the same directory with other records (another HOME), in a folder of it, or in
+ * one around it. Throws a `UserError` with exit code 6 if there is one. A folder that is its own git repository, ignored by
+ * the outer run, does not count.
+ *
+ * It writes a marker into `.codemachine` for runs with other records; disposing removes it. Others believe the marker only
+ * while this process lives and its lock, in the records, says the same.
  */
 export async function holdFiles(world: World, records: Records, holder: LockHolder): Promise<AsyncDisposable> {
   const marker = join(records.directory, MARKER)
-  // Before the look: of two that begin at once at least one sees the other.
+  // Write before looking: of two runs that begin at once, at least one sees the other.
   const isOthers = (await otherAt(world, records.directory, records, holder)) !== null
   const isNew = !(await pathExists(dirname(marker)))
   const isWritten = !isOthers && dirname(marker) !== records.root && (await writeMarker(records, holder))
@@ -54,11 +56,11 @@ export async function holdFiles(world: World, records: Records, holder: LockHold
 const MARKER = join(memoryRoot, 'running.json')
 const MARKER_BYTES = 64 * 1024
 
-/** Whether it could be written: it helps, and stands in no run's way. */
+/** Returns whether the marker was written. It helps, but a run works without it. */
 async function writeMarker({ directory, lock }: Records, holder: LockHolder): Promise<boolean> {
   try {
     if ((await makeMemoryFolder(directory, memoryRoot)) !== null) return false
-    // It is found where it lies; a directory named in it would be believed by nobody.
+    // Its place names the directory; nobody would believe a directory written in it.
     await writeFileInside(directory, MARKER, `${JSON.stringify({ ...holder, directory: undefined, lock })}\n`)
     return true
   } catch {
@@ -66,7 +68,7 @@ async function writeMarker({ directory, lock }: Records, holder: LockHolder): Pr
   }
 }
 
-/** Takes the folder of the memory away again, if nothing has been written into it. */
+/** Removes the memory folder again if it holds nothing. */
 async function removeEmpty(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => null)
   if (names?.length !== 1 || names[0] !== '.gitignore') return
@@ -74,7 +76,7 @@ async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch(() => undefined)
 }
 
-/** Who runs on this machine now with these records; the caller too, once it has its lock. */
+/** Returns the runs on this machine with these records; the caller too, once it has its lock. */
 export async function runsNow(root: string, platform: NodeJS.Platform): Promise<LockHolder[]> {
   const found: LockHolder[] = []
   for (const key of await readdir(join(root, 'state')).catch(() => [])) {
@@ -100,7 +102,7 @@ async function otherRuns(world: World, records: Records, own: LockHolder): Promi
   return [...found.values()]
 }
 
-/** The directory, those above it, and those below it that have a memory. */
+/** Yields the directory, its parents, and the folders below it that have a memory. */
 async function* placesOfMarkers(directory: string, root: string): AsyncGenerator<string> {
   for (let above = directory; ; above = dirname(above)) {
     yield above
@@ -113,10 +115,10 @@ async function* placesOfMarkers(directory: string, root: string): AsyncGenerator
   }
 }
 
-/** Nobody has codemachine work in these. */
+/** Nobody runs codemachine in these. */
 const PASSED_OVER: ReadonlySet<string> = new Set(['.git', 'node_modules', memoryRoot])
 
-/** The run that a marker in this directory names, if the lock that it names as well says the same. */
+/** Returns the run that a marker in this directory names, if the lock that it names says the same. */
 async function otherAt(world: World, directory: string, records: Records, own: LockHolder): Promise<OtherRun | null> {
   const { platform, env } = world
   const path = join(directory, MARKER)
@@ -125,7 +127,7 @@ async function otherAt(world: World, directory: string, records: Records, own: L
   if (read.kind !== 'text' || holder === null || holder.nonce === own.nonce) return null
   const { lock } = JSON.parse(read.text) as { lock?: unknown }
   if (typeof lock !== 'string' || !isAbsolute(lock)) return null
-  // An agent can forge a lock too where it can write; then our own is no better.
+  // An agent can forge a lock that it can write. If it can write ours too, ours is no better.
   const where = writableByAgents(records.directory, env, [directory])
   if (isWritableByAgents(lock, where) && !isWritableByAgents(records.lock, where)) return null
   const found = await readRunLock(lock, platform)
@@ -133,7 +135,7 @@ async function otherAt(world: World, directory: string, records: Records, own: L
   return found.holder.directory === directory ? { directory, holder, marker: path } : null
 }
 
-/** Whether the inner of two directories is, or lies in, a git repository of its own that the outer one ignores. */
+/** Returns whether the inner directory is, or is inside, its own git repository that the outer one ignores. */
 async function isApart(world: World, { directory, folder }: Records, other: string): Promise<boolean> {
   if (other === directory) return false
   const [outer, inner] = isWithin(directory, other) ? [directory, other] : [other, directory]
@@ -145,8 +147,8 @@ async function isApart(world: World, { directory, folder }: Records, other: stri
 }
 
 /**
- * Whether git ignores a path in the directory `outer`, by the rules that the fingerprints of a run there go by, in a git
- * directory of nobody. False for a file that has been added to the repository.
+ * Returns whether git ignores a path in `outer`, by the same rules as the fingerprints of a run there. Uses an empty git
+ * directory. False for a file that the repository tracks.
  * @param path relative to `outer`; a folder's ends in `/`
  * @param scratch a folder of the records
  */

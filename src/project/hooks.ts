@@ -8,7 +8,7 @@ import type { World } from './world.ts'
 
 /**
  * Runs the hooks of a session: a person's as the person, a project's in the sandbox of the rounds.
- * @param deniedPaths absolute paths that a project's hook may neither read nor make, as of now
+ * @param deniedPaths absolute paths that a project's hook may neither read nor create, as of now
  */
 export function hookMeans(world: World, run: Run, deniedPaths: () => readonly string[]): HookMeans {
   const { commands, settings, records, hooks, where } = run
@@ -29,9 +29,9 @@ export function hookMeans(world: World, run: Run, deniedPaths: () => readonly st
   }
 }
 
-/** The most that a hook may print, bytes. */
+/** Most output of a hook, in bytes. */
 const MOST_PRINTED = 16 * 1024 * 1024
-/** The most that is handed over of it, characters: more than is kept, so that secrets can be taken out before it is cut. */
+/** Most output that is passed on, in characters: more than is kept, so that secrets are removed before the cut. */
 const OUTPUT_CHARACTERS = 16_000
 
 async function runAsPerson(
@@ -54,7 +54,7 @@ async function runAsPerson(
   if (ended.failure === null) return { kind: 'exited', exitCode: ended.exitCode ?? -1, ...came }
   if (ended.failure === 'timeout') return { kind: 'timed-out', ...came }
   if (ended.failure === 'aborted') return { kind: 'broken-off', ...came }
-  // It ran, and has no exit code.
+  // It ran, but has no exit code.
   const cut = ended.failure === 'output-limit' ? 'It printed more than 16 MB, and codemachine ended it.' : null
   const killed = ended.failure.startsWith('SIG') ? `It was ended by ${ended.failure}.` : null
   const why = cut ?? killed

@@ -16,35 +16,35 @@ import { settingsOf } from './open-run.ts'
 import type { Settings } from './settings/schema.ts'
 import type { World } from './world.ts'
 
-/** How a person logs in. */
+/** Ways to log in. */
 export type LoginWay = 'browser' | 'device' | 'api-key'
 
-/** A login that is to be made. */
+/** A login to make. */
 interface Login {
   way: LoginWay
-  /** For `api-key`; null: codex reads it from standard input. */
+  /** Key for `api-key`; null: codex reads it from standard input. */
   key: string | null
-  /** Runs a program that talks to the person itself, and has the terminal meanwhile. */
+  /** Runs a program that uses the terminal to talk to the person. */
   inTerminal: typeof runInTerminal
 }
 
 /**
- * What came of a login. `not`: nobody has logged in; `stays`: the login from before is as it was; `interrupted`: by
- * Ctrl+C; `why`: a sentence, where codex has not said it itself.
+ * Result of a login. `not`: nobody logged in; `stays`: an earlier login is unchanged; `interrupted`: by Ctrl+C; `why`: a
+ * sentence, if codex has not printed it.
  */
 export type LoginEnd =
   | { kind: 'in'; login: LoginState }
   | { kind: 'not'; stays: boolean; interrupted: boolean; why: string | null }
 
 /**
- * Runs codex's own login for codemachine's own codex home, in the terminal, and asks codex what came of it. A login that
- * was there is replaced by one that is made, and by nothing else.
+ * Runs codex's own login for codemachine's codex home, in the terminal, and asks codex for the result. Only a successful
+ * login replaces an earlier one.
  */
 export async function logIn(place: LoginPlace, login: Login): Promise<LoginEnd> {
   const home = ownHome(place)
   await makePrivate(home, place)
   const stays = await isFile(loginFile(home))
-  // Codex throws the old login away before it asks for the new one: that one is made beside it.
+  // Codex deletes the old login before it asks for the new one, so log in in a second home.
   const where = stays ? await makeBeside(home, place) : home
   try {
     const end = await runLogin(place, where, login)
@@ -67,11 +67,11 @@ const FLAGS: Record<LoginWay, readonly string[]> = {
   'api-key': ['--with-api-key'],
 }
 
-/** Codex waits for ever for a person who has gone away. */
+/** Codex waits forever for a person who has left. */
 const LOGIN_MS = 15 * 60_000
 const TOO_LATE = 'It took longer than 15 minutes.'
 
-/** What codex opens the browser with is not found where an agent can write. */
+/** Codex must not start a browser program from a folder that an agent can write. */
 async function runLogin(
   { world, codex, directory }: LoginPlace,
   home: string,
@@ -103,7 +103,7 @@ function isSuccess(end: TerminalEnd | 'too late'): boolean {
   return end !== 'too late' && 'exitCode' in end && end.exitCode === 0
 }
 
-/** A launcher may end by the exit code that stands for the signal. */
+/** A launcher may exit with the code that stands for the signal. */
 function isInterrupted(end: TerminalEnd | 'too late', { world }: LoginPlace): boolean {
   if (world.signal.aborted) return true
   if (end === 'too late') return false
@@ -127,12 +127,12 @@ async function makePrivate(folder: string, { world }: LoginPlace): Promise<void>
   }
 }
 
-/** The login holds all the same, and the next start says it. */
+/** The login is valid anyway, and the next start reports this. */
 function unlessForPerson(error: unknown): void {
   if (!(error instanceof UserError)) throw error
 }
 
-/** A home for one login, with the same configuration. What one that was cut off has left goes. */
+/** Creates a home for one login, with the same configuration. Removes that of an interrupted login. */
 async function makeBeside(home: string, place: LoginPlace): Promise<string> {
   const folder = join(home, 'new-login')
   await rm(folder, { recursive: true, force: true, maxRetries: 3 })
@@ -155,44 +155,44 @@ async function takeOver(from: string, home: string): Promise<void> {
   await rename(loginFile(from), loginFile(home))
 }
 
-/** A session that can be gone on with. */
+/** A session that can be resumed. */
 export interface ResumableSession {
   id: string
   goal: string
   /** Rounds that counted. */
   rounds: number
-  /** How it stopped, as in `cut off` or `stalled`. */
+  /** How it stopped, such as `cut off` or `stalled`. */
   stopped: string
-  /** When it was last at work; Unix time, ms. */
+  /** Time of its last work; Unix time, ms. */
   at: number
 }
 
-/** What the start screen tells. Null: not known yet. Texts are as they were found, not safe to be shown. */
+/** Facts on the start screen. Null: not known yet. Texts are raw, and not safe to show. */
 export interface StartFacts {
   mode: string | null
-  /** Of the work directory, the person's home as `~`. */
+  /** Work directory, the person's home as `~`. */
   directory: string | null
-  /** `branch` is null where none is checked out. */
+  /** `branch` null: none is checked out. */
   git: { kind: 'repository'; branch: string | null } | { kind: 'none' } | null
-  /** A model or effort that is null is left to codex, or to the provider if one is named. */
+  /** A null model or effort: codex decides, or the provider if there is one. */
   model: { model: string | null; effort: string | null; provider: string | null } | null
-  /** The model that codex uses where nobody names one. */
+  /** Codex's default model. */
   usualModel: string | null
   codex: { kind: 'found'; version: string } | { kind: 'missing'; why: string } | null
   login: LoginState | null
-  /** Whether there is a login in codemachine's own codex home, whether rounds use it or not. */
+  /** Whether codemachine's codex home has a login, even if rounds do not use it. */
   hasOwnLogin: boolean | null
-  /** Where nothing proves what is done: what would, in words. */
+  /** If nothing proves the result: words for what would. */
   wouldProve: string | null
-  /** The newest first, at most 5. */
+  /** Newest first, at most 5. */
   resumable: readonly ResumableSession[] | null
-  /** The prompts that wait, the next one first. */
+  /** Queued prompts, the next one first. */
   queue: readonly string[] | null
-  /** What is needed and not there, a sentence each; grows as it is found out. */
+  /** Missing parts, one sentence each; grows during the checks. */
   missing: readonly string[]
 }
 
-/** What is known before anything was looked at. */
+/** The facts before any check. */
 export const NO_FACTS: StartFacts = {
   mode: null,
   directory: null,
@@ -213,25 +213,25 @@ async function refreshProfiles(home: string, { world, directory, settings }: Log
   await profilesWithoutStart(home, { settings, agentTables })
 }
 
-/** The sentence of `StartFacts.missing` that says that codex has no login. */
+/** Sentence in `StartFacts.missing` for a codex without a login. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
-/** Where a login is made, and what it is made with. */
+/** Where and with what to log in. */
 export interface LoginPlace {
   world: World
   codex: Pick<CodexBinary, 'path' | 'version'>
   setting: Settings['codexHome']
-  /** Where codemachine keeps its records; codex's home is in it. */
+  /** Folder of codemachine's records, which holds codex's home. */
   root: string
-  /** Where agents may write. */
+  /** Directory where agents may write. */
   directory: string
-  /** What the person has set for all agents. */
+  /** The person's choice for all agents. */
   settings: Pick<Settings, 'model' | 'effort'>
-  /** `key=value` pairs that rounds hand to codex. */
+  /** `key=value` pairs that rounds pass to codex. */
   overrides: readonly string[]
 }
 
-/** The place of a command line, by the settings that count where it was typed; a `UserError` if there is no codex. */
+/** Returns the login place for a command line, by the settings there. Throws a `UserError` if there is no codex. */
 export async function openLoginPlace(world: World, flags: { codexBin?: string }): Promise<LoginPlace> {
   const { cwd } = world
   const [records] = await recordsAround({ ...world, directory: cwd })
@@ -243,24 +243,24 @@ export async function openLoginPlace(world: World, flags: { codexBin?: string })
   return { world, codex, setting: settings.codexHome, root, directory, settings, overrides: [] }
 }
 
-/** Whether there is a login in codemachine's own codex home. */
+/** Returns whether codemachine's codex home has a login. */
 export async function hasOwnLogin(place: Pick<LoginPlace, 'root'>): Promise<boolean> {
   return await pathExists(loginFile(ownHome(place)))
 }
 
-/** Codex's home of a login that is made for codemachine. */
+/** Returns the codex home for a login of codemachine. */
 function ownHome({ root }: Pick<LoginPlace, 'root'>): string {
   return join(root, 'codex')
 }
 
-/** Where it keeps the login. */
+/** Returns the path of the login in a codex home. */
 function loginFile(home: string): string {
   return join(home, 'auth.json')
 }
 
-/** Who is logged in in one of codex's homes, as codex itself says. */
+/** Asks codex who is logged in in a codex home. */
 async function loginIn({ world, codex, directory, overrides }: LoginPlace, home: string): Promise<LoginState> {
-  // Codex would make it only to find no login in it.
+  // Codex would create the home, only to find no login in it.
   if (!(await pathExists(home))) return { kind: 'out' }
   const { env } = world
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
@@ -276,7 +276,7 @@ async function loginIn({ world, codex, directory, overrides }: LoginPlace, home:
   )
 }
 
-/** Codex's home that rounds use, or why there is none. */
+/** Returns the codex home of the rounds, or why there is none. */
 export async function homeOfRounds({ world, root, setting }: LoginPlace): Promise<HomeOfRounds> {
   const { env, home, cwd } = world
   try {
@@ -288,13 +288,13 @@ export async function homeOfRounds({ world, root, setting }: LoginPlace): Promis
   }
 }
 
-/** The same, and who is logged in there. */
+/** Returns the same, and who is logged in there. */
 export async function loginOfRounds(place: LoginPlace): Promise<LoginOfRounds> {
   const home = await homeOfRounds(place)
   return 'problem' in home ? home : { home, login: await loginIn(place, home.path) }
 }
 
-/** Asks codex whether it is logged in, in at most 10 s. Its process has ended when this resolves, by `signal` at once. */
+/** Asks codex whether it is logged in, within 10 s. Its process has ended when this resolves; `signal` ends it at once. */
 async function askLogin(
   { clock, platform }: Pick<World, 'clock' | 'platform'>,
   options: Omit<AskOptions, 'clock' | 'platform'>,
@@ -307,8 +307,8 @@ async function askLogin(
 }
 
 /**
- * The same, told as soon as it is known; and with which model codex works where nobody names one, if it says so in that time.
- * Resolves when its process has ended.
+ * Does the same, and reports the login at once. Reports codex's default model too, if it answers in that time. Resolves when
+ * its process has ended.
  */
 export async function askLoginAndModel(
   { clock, platform }: Pick<World, 'clock' | 'platform'>,
@@ -332,7 +332,7 @@ export async function askLoginAndModel(
   if ('why' in asked && !isTold) await on.login({ kind: 'unknown', why: asked.why })
 }
 
-/** Nobody is kept waiting for the name of a model once the login is known. */
+/** Once the login is known, nobody should wait long for a model name. */
 const MODEL_MS = 1_000
 
 function loginOf(answer: unknown): LoginState {
@@ -343,7 +343,7 @@ function loginOf(answer: unknown): LoginState {
   return { kind: 'unknown', why: 'codex gave an unknown answer' }
 }
 
-/** How a person calls an account of codex's answer to `account/read`. */
+/** Returns a person's name for an account in codex's answer to `account/read`. */
 export function accountName(account: unknown): string {
   const { type, planType } = Object(account)
   if (type === 'apiKey') return 'an API key'
@@ -351,7 +351,7 @@ export function accountName(account: unknown): string {
   return String(type)
 }
 
-/** Runs codex's own logout in codemachine's own codex home; whether there was a login. A `UserError` if it is still there. */
+/** Runs codex's own logout in our codex home. Returns whether there was a login. Throws a `UserError` if it remains. */
 export async function logOut({ world, codex, ...place }: LoginPlace): Promise<boolean> {
   const home = ownHome(place)
   if (!(await pathExists(home))) return false
@@ -371,7 +371,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   })
 }
 
-/** Codex tells the account's server, which may be slow to answer. */
+/** Codex calls the account's server, which may answer slowly. */
 const LOGOUT_MS = 30_000
 const MOST_BYTES = 64 * 1024
 const MOST_CHARS = 500

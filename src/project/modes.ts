@@ -3,41 +3,41 @@ import type { SessionState, View } from '../core/state/state.ts'
 import type { Redactor } from '../secrets/redactor.ts'
 import type { Records } from '../session/records/records.ts'
 
-/** What modes bring to a project beside the kinds of their sessions (`World.templates`). */
+/** Parts of modes for a project, apart from the kinds of their sessions (`World.templates`). */
 export interface Modes {
-  /** The template of a prompt for which nobody has named one. */
+  /** Template of a prompt that names none. */
   readonly usual: string
-  /** What the mode of a template brings; null: nothing. */
+  /** Returns the parts of a template's mode; null: none. */
   partsOf(template: string): Promise<ModeParts | null>
 }
 
-/** What a mode brings to a project. All of it may be left out. */
+/** A mode's parts for a project. All are optional. */
 export interface ModeParts {
   /**
-   * The options of a new session: what was told of them, and for the rest what the settings say. Throws a `UserError` for options
-   * that cannot be used.
+   * Returns the options of a new session: the given ones, and for the rest the settings. Throws a `UserError` for unusable
+   * options.
    * @param run the opened `Run`, which the types of the library do not show
    */
   optionsAtBegin?(run: unknown, told: unknown): unknown
-  /** The options with which its plan is carried out as it comes, or a person is asked about it. */
+  /** Returns the options with which its plan runs without a question, or a person is asked about it. */
   optionsForPlan?(acceptsPlan: boolean): object
-  /** Opens what writes files of a session for people, beside the records, while it runs. Called before its first event. */
+  /** Opens the writer of files for people, apart from the records, while the session runs. Called before its first event. */
   openRecorder?(options: RecorderOptions): SessionRecorder
-  /** What a person is told who goes on with a session: a sentence each. */
+  /** Returns sentences for a person who resumes a session. */
   remarksOnResume?(records: Records, state: SessionState): Promise<string[]>
 }
 
 interface RecorderOptions {
   records: Records
   redactor: Redactor
-  /** Told a sentence of what could not be written. */
+  /** Receives a sentence for each failed write. */
   onProblem(sentence: string): void
 }
 
-/** Writes files of one session. Its disposal resolves when all is written. */
+/** Writes files of one session. Disposing of it resolves when all is written. */
 export interface SessionRecorder extends View, AsyncDisposable {
   /** @param state the session after the event */
   event(event: Recorded, state: SessionState): void
-  /** A line that an engine has sent in a round, without secrets. */
+  /** Records a line that an engine sent in a round, without secrets. */
   record?(round: number, line: string): void
 }

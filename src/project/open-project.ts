@@ -26,19 +26,19 @@ import type { QueueResult, Start } from './run-queue.ts'
 import type { NewSession, RunObserver, Sessions } from './sessions.ts'
 import { directoryOf, placesOf, type World } from './world.ts'
 
-/** What a run begins with, and what it goes on with. */
+/** Work of a run. */
 export interface Work {
-  /** Null: what waits in the queue. A function makes it, once all is open that a run stands on. */
+  /** First session; null: the next prompt of the queue. A function makes it once the run is open. */
   first: Omit<NewSession, 'queued'> | ((run: Run) => Promise<Omit<NewSession, 'queued'>>) | null
-  /** Whether what waits is left there. */
+  /** Set: do not run the queue. */
   alone?: true
-  /** Whether commands that are typed later find the sessions; left out: they do. */
+  /** Whether later commands can find the sessions; left out: they can. */
   resumable?: boolean
 }
 
 /**
- * The project that a program, or the command line, has opened. Most of what it does is loaded when it is wanted: opening
- * it costs no more than its records.
+ * The project that a program or the command line has opened. It loads most of its parts on use, so opening it costs no more
+ * than its records.
  */
 export class OpenProject implements Project {
   readonly records: Records
@@ -55,9 +55,9 @@ export class OpenProject implements Project {
     this.queue = queueOf(records, world)
   }
 
-  /** A `UserError` if there is no such directory, or its records cannot be written. */
+  /** Throws a `UserError` if there is no such directory, or its records are not writable. */
   static async open(world: World, { templates = [], ...options }: OpenOptions = {}): Promise<OpenProject> {
-    // A program that is not type-checked by our rules may say undefined where it says nothing.
+    // A program without our type rules may set a field to undefined.
     const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
     const withOwn = templates.length === 0 ? world : { ...world, templates: withTemplates(world.templates, templates) }
     return new OpenProject(withOwn, said, await openRecords(placesOf(withOwn, directoryOf(world, said))))
@@ -136,7 +136,10 @@ export class OpenProject implements Project {
     return await this.reportOf(session, () => {})
   }
 
-  /** As `report`. @param onProblem told a sentence of each thing that cannot be read */
+  /**
+   * Does the same as `report`.
+   * @param onProblem receives one sentence for each unreadable thing
+   */
   async reportOf(session: string | null, onProblem: (problem: string) => void): Promise<ReportData> {
     const { records } = this
     const [{ findSession }, { lockOfSession }, { askWhoRuns }] = await Promise.all([
@@ -145,7 +148,7 @@ export class OpenProject implements Project {
       import('../session/records/run-lock.ts'),
     ])
     const id = await findSession(records, session, onProblem)
-    // Before the journal: a session that ends while it is read must not look cut off.
+    // Read the lock before the journal: a session that ends meanwhile must not look cut off.
     const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
     const { readReport } = await import('../tell/report/write.ts')
     const data = await readReport(records, id, runner)
@@ -153,7 +156,7 @@ export class OpenProject implements Project {
     return data
   }
 
-  /** Runs sessions, one after the other, as `runQueue` does; null if there was nothing to do. */
+  /** Runs sessions one after the other, as `runQueue` does; null if there was nothing to do. */
   async runQueue(
     { first, alone, resumable = true }: Work,
     observer: RunObserver,
@@ -176,7 +179,7 @@ export class OpenProject implements Project {
     })
   }
 
-  /** Goes on with a session, and then with what waits, as `resumeSession` does. */
+  /** Resumes a session, then runs the queue, as `resumeSession` does. */
   async resumeWork(
     resume: Omit<Resume, 'options'>,
     observer: RunObserver,
@@ -195,7 +198,7 @@ export class OpenProject implements Project {
     await Promise.allSettled(this.#running)
   }
 
-  /** Runs one session for a program, whose functions may throw. */
+  /** Runs one session for a program whose functions may throw. */
   async #runOne(
     { onEvent, onLive, canAsk = false, signal }: RunEventsOptions,
     work: (observer: RunObserver, signal: AbortSignal) => Promise<QueueResult | null>,
@@ -215,7 +218,7 @@ export class OpenProject implements Project {
       live: event => guarded(() => onLive?.(event)),
     }
     const worked = await work({ view, canAsk }, AbortSignal.any([failing.signal, ...(signal ? [signal] : [])]))
-    // The compiler does not see that the view has been called.
+    // The compiler does not see that the view was called.
     const failure = thrown as { error: unknown } | null
     if (failure !== null) throw failure.error
     const ended = worked?.sessions[0]
@@ -235,7 +238,7 @@ export class OpenProject implements Project {
     }
   }
 
-  /** Aborted with the world's signal, with that one, or when the project is disposed of, whichever comes first. */
+  /** Returns a signal that aborts with the world's, with that one, or with the project, whichever is first. */
   #until(signal: AbortSignal | undefined): { signal: AbortSignal } & Disposable {
     const ending = new AbortController()
     const sources = [this.#world.signal, this.#closing.signal, ...(signal ? [signal] : [])]
@@ -249,11 +252,11 @@ export class OpenProject implements Project {
   }
 }
 
-/** How many of the newest sessions are looked into for questions where none is named. */
+/** Number of newest sessions that are searched for questions if none is named. */
 const NEWEST = 20
 const SIGNALS: readonly EndedBy[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** A program aborts with whatever it likes; a session is ended by a signal. */
+/** A program may abort with any reason; a session ends by a signal. */
 function endedBy(reason: unknown): EndedBy {
   return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
 }
@@ -278,7 +281,7 @@ function queueOf(records: Records, world: World): ProjectQueue {
   }
 }
 
-/** Refuses a limit of cost that no session could be given when its turn comes. */
+/** Throws a `UserError` for a cost limit that no session could have when its turn comes. */
 async function refuseCostWithoutPrices({ directory }: Records, world: World): Promise<void> {
   const [{ settingsOf }, { refuseWithoutPrices }] = await Promise.all([
     import('./open-run.ts'),
@@ -288,7 +291,7 @@ async function refuseCostWithoutPrices({ directory }: Records, world: World): Pr
   refuseWithoutPrices(prices)
 }
 
-/** Refuses terms that the run which works here just now would refuse, too, when their turn comes. */
+/** Throws a `UserError` for terms that the running run would refuse when their turn comes. */
 async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, terms: PromptTerms): Promise<void> {
   if (terms.limits === undefined) return
   const [{ latestSession, readableState }, { sessionStatusOf }, { askWhoRuns }] = await Promise.all([
@@ -312,7 +315,7 @@ function checked(prompt: string): string {
 
 const TEMPLATE_NAME = /^[a-z][a-z0-9-]{0,39}$/
 
-/** The templates and those of a program's own; a `UserError` if one of these has no usable name, a name that is taken, or no function that it needs. */
+/** Returns all templates, own ones included. Throws a `UserError` for a bad or used name, or a missing function. */
 function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): TemplateKinds {
   const all = new Map(known)
   for (const kind of own) {

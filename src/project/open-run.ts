@@ -76,80 +76,80 @@ import { type ProjectTests, withProjectTests } from './start/project-tests.ts'
 import { LiveSettings, readToFollow } from './watch/live-settings.ts'
 import { directoryOf, type World } from './world.ts'
 
-/** Who is told what a run has to say beside its events. What is left out is told to nobody. */
+/** Receivers of a run's messages that are not events. Left out: the messages are dropped. */
 export interface RunListeners {
-  /** Rings where the settings ask for a bell; null: there is no terminal to ring it on. */
+  /** Rings if the settings ask for a bell; null: no terminal to ring. */
   bell?: Bell | null
-  /** Told a sentence of what has failed when no session can say it any more. */
+  /** Receives a sentence for each failure that no session can report any more. */
   onProblem?: ((sentence: string) => void) | undefined
-  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  /** Receives each debug line, without secrets, if `logging.level` is `debug`. */
   onDebug?: ((line: string) => void) | undefined
 }
 
-/** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
+/** Everything that a run needs, opened once for all of its sessions. Disposing of it ends every process. */
 export interface Run extends AsyncDisposable {
-  /** As the run began with them. */
+  /** Settings at the beginning of the run. */
   settings: Settings
-  /** What of them follows the files while the run lasts. */
+  /** Settings that follow their files while the run lasts. */
   live: LiveSettings
-  /** Where each was written. */
+  /** Place of each setting. */
   sources: SettingSources
   records: Records
   repository: PersonRepository | null
   fingerprints: Fingerprints
   engines: Engines
   providers: Providers
-  /** What models cost. */
+  /** Prices of models. */
   prices: readonly ModelPrice[]
-  /** What runs in the sandbox of the rounds without being one. */
+  /** Runs commands in the sandbox of the rounds, outside of a round. */
   commands: SandboxCommands
-  /** With what they are opened. */
+  /** Options of `commands`. */
   commandOptions: SandboxCommandsOptions
-  /** Opens what runs the commands of agents with secrets; nothing is started before the first one. */
+  /** Opens the shell for agents' commands with secrets; it starts nothing before the first command. */
   openShell(): Shell
-  /** Those of the project. */
+  /** Secrets of the project. */
   secrets: SessionSecrets
-  /** As they are run, but for what `askForModels` finds out. */
+  /** Agents as they run, without the findings of `askForModels`. */
   agents: AgentRoster
-  /** The same with the models that codex offers; it is asked once. */
+  /** Returns the agents with the models that codex offers; asks once. */
   askForModels(): Promise<AgentsAtStart>
   savepoints: SavepointWriter
-  /** What codex's sandbox leaves in folders. */
+  /** Files that codex's sandbox leaves in folders. */
   traces: SandboxTraces
-  /** What a new session has to pass before done. */
+  /** Gates that a new session must pass before done. */
   gates: readonly Gate[]
-  /** The commands that run at moments of each session. */
+  /** Commands that run at moments of each session. */
   hooks: readonly Hook[]
-  /** Where agents can write: no program of the person's is taken from there. */
+  /** Where agents can write: the person's programs never come from there. */
   where: WritableByAgents
-  /** The command that `--verify auto` has put among them; null: it was not typed. */
+  /** Command that `--verify auto` added; null: it was not typed. */
   tests: ProjectTests | null
-  /** Why no session can be run with them, a sentence; null if one can. */
+  /** A sentence why no session can run with these gates; null: one can. */
   gateRefusal: string | null
   /** Whether a new session ends once its contract is accepted. */
   contractOnly: boolean
-  /** `key=value` pairs handed to codex. */
+  /** `key=value` pairs for codex. */
   overrides: readonly string[]
-  /** What was said of a new session now. */
+  /** Options that were given for a new session now. */
   said: RunOverrides
-  /** Knows the person's secrets, and those of the project. */
+  /** Knows the secrets of the person and the project. */
   redactor: LearningRedactor
   /**
-   * Keeps the machine awake from the first call on, for as long as the run is open; resolves once it is known whether it stays
-   * so. Null if the person does not want that.
+   * Keeps the machine awake from the first call on while the run is open. Resolves once it is known whether that works.
+   * Null: the person does not want it.
    */
   keepAwake(): Promise<KeptAwake> | null
-  /** Tells a person who is not looking. */
+  /** Notifies an absent person. */
   notifier: View
-  /** What a person should know, a sentence each; the next session takes them. */
+  /** Sentences for the person; the next session reports them. */
   remarks: string[]
-  /** The command lines of what rounds had left running and was ended; the session takes them. */
+  /** Command lines of ended leftover processes of rounds; the session reports them. */
   endedCommands: string[]
 }
 
 /**
- * Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend.
- * @param begins the template of a session that is begun at once, so that codex comes up meanwhile; null: none is
+ * Opens a run: settings, records, the lock, codex. Throws a `UserError` for problems that a person must fix.
+ * @param begins template of a session that begins at once, so that codex starts meanwhile; null: none
  */
 export async function openRun(
   world: World,
@@ -170,7 +170,7 @@ export async function openRun(
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
   const { repository } = opened.use(await holdWorkDirectory(world, records, remark))
-  // It waits for git while the rest is made. What fails is thrown where it is waited for.
+  // It waits for git while the rest opens. The code that awaits it throws its error.
   const looking = fingerprintOptions(world, records, remark, loaded.settings).then(openFingerprints)
   const lookedAt = looking.catch(() => {})
   opened.defer(() => lookedAt)
@@ -239,7 +239,7 @@ export async function openRun(
   }
 }
 
-/** Done at the first call; every later one gets what came of that. */
+/** Calls `make` once; later calls return the first result. */
 function once<T>(make: () => T): () => T {
   let made: { value: T } | null = null
   return () => {
@@ -248,17 +248,17 @@ function once<T>(make: () => T): () => T {
   }
 }
 
-/** Has codex come up for a session of this template, unless it may have steps enough before its first round. */
+/** Starts codex early for a session of this template, unless its own commands may run long before its first round. */
 export function warmFor(engines: Engines, kind: TemplateKind | undefined): void {
   if (kind?.hasOwnCommand !== true) engines.warm()
 }
 
-/** The folders in which commands of more than one agent may write at once. */
+/** Returns the folders where commands of several agents may write at once. */
 function sharedFolders(directory: string, writable: readonly string[]): string[] {
   return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryRoot, 'kb')]
 }
 
-/** The settings of a run in `directory`, and where each was written: all layers, with `options` on top. */
+/** Returns the settings of a run in `directory` and the place of each: all layers, with `options` on top. */
 export async function settingsOf(
   world: Pick<World, 'env' | 'configHome'>,
   directory: string,
@@ -297,17 +297,17 @@ export async function settingsOf(
   })
 }
 
-/** The same, to be followed while the run lasts. */
+/** Reads the same settings, to be followed while the run lasts. */
 async function settingsToFollow(world: World, directory: string, options: RunOptions): ReturnType<typeof readToFollow> {
   return await readToFollow(world.configHome, directory, how => settingsOf(world, directory, options, how))
 }
 
-/** As a setting is written. */
+/** Formats a duration as settings do. */
 function asDuration(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : `${ms / 1000}s`
 }
 
-/** Begins to keep the machine awake for as long as the run is open. */
+/** Begins to keep the machine awake while the run is open. */
 function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents, run: Cleanup): Promise<KeptAwake> {
   const closing = new AbortController()
   const kept = keepAwake({ platform, env, pid, clock, where, signal: closing.signal })
@@ -318,17 +318,17 @@ function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents
   return kept
 }
 
-/** Where and for whom a command runs that tells a person. */
+/** Where and for whom a notification command runs. */
 interface NoticesPlace {
   where: WritableByAgents
-  /** Key of the records, and this process: what the command's mark says. */
+  /** Key of the records, and this process: the command's mark holds both. */
   key: string
   owner: ProcessIdentity
 }
 
 /**
- * Opens the ways to a person who is not looking. What cannot be told of in the session any more, because it has ended,
- * is said when the run is closed. A command that outlives this process is ended by the next one that starts there.
+ * Opens the ways to notify an absent person. A failure after the session's end is reported when the run closes. The next
+ * codemachine there ends a command that outlives this process.
  */
 function openNotices(
   world: World,
@@ -358,8 +358,8 @@ function openNotices(
 }
 
 /**
- * Sends a sample through every way to a person that the settings name, and answers what became of each; none if they name
- * none. `bell`: as for `RunListeners`.
+ * Sends a sample through each notification way in the settings, and returns each result; none if they name none. `bell`: as
+ * for `RunListeners`.
  */
 export async function sendSamples(world: World, wanted: string, bell: Bell | null): ReturnType<typeof sendTest> {
   const { directory } = await openRecords({ ...world, directory: wanted })
@@ -368,10 +368,10 @@ export async function sendSamples(world: World, wanted: string, bell: Bell | nul
   return await sendTest(settings.notify, { ...world, bell, where, host: hostname(), directory })
 }
 
-/** App-servers are counted from 0, and what is looked for when one has ended is not to be this. */
+/** App-servers count from 0, and a search for processes of an ended one must not match this. */
 const NO_APP_SERVER = 999_999_999
 
-/** A work directory that nobody else works in until this is disposed of. */
+/** A work directory that is locked for this process until this is disposed of. */
 interface HeldWorkDirectory extends AsyncDisposable {
   repository: PersonRepository | null
 }
@@ -382,10 +382,10 @@ export interface OpenWorkDirectory extends HeldWorkDirectory {
 }
 
 /**
- * Takes the lock of the run, and ends and puts right what a run that was cut off has left. A `UserError` with exit code 6 while
- * somebody runs here, or on some of the same files.
- * @param onRemark told what a person should know, a sentence each
- * @param hint what they can do while somebody runs here; left out: have a goal wait
+ * Takes the lock of the run, and ends and repairs what an interrupted run left. Throws a `UserError` with exit code 6 while
+ * another one runs here, or on some of the same files.
+ * @param onRemark receives sentences for the person
+ * @param hint says what they can do while another one runs here; left out: queue a goal
  */
 export async function holdWorkDirectory(
   world: World,
@@ -404,7 +404,7 @@ export async function holdWorkDirectory(
   opened.use(await holdFiles(world, records, lock.holder))
   for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
   await removeScratchLeft(records.key)
-  // Behind the app-servers that were still there: only now all of their sandboxes have lost them.
+  // After the leftover app-servers have ended: only now have all their sandboxes lost their parent.
   if (lock.wasStale) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
   for (const remark of describeKilledWrite(await finishKilledWrite(directory, records.writing))) onRemark(remark)
@@ -416,7 +416,7 @@ export async function holdWorkDirectory(
 
 /**
  * Holds a work directory, and opens its fingerprints.
- * @param onRemark as above; told more later
+ * @param onRemark as above; also called later
  */
 export async function openWorkDirectory(
   world: World,
@@ -431,7 +431,7 @@ export async function openWorkDirectory(
   return { repository, fingerprints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** With what the fingerprints of a work directory are opened, or looked at. `known`: what the settings say, where they have been read. */
+/** Returns the options of a work directory's fingerprints. `known`: values of settings that are already read. */
 export async function fingerprintOptions(
   world: World,
   { git, directory, root, key, secrets }: Records,
@@ -444,9 +444,9 @@ export async function fingerprintOptions(
     gitDir: git,
     directory,
     repository: await findRepository(directory),
-    // What a process that was killed has left running is found by it.
+    // The mark lets a later run find leftovers of a killed process.
     env: { ...env, [MARK_VARIABLE]: makeMark({ key, owner, n: NO_APP_SERVER }) },
-    // What codemachine prints into the work directory is no work of an agent's.
+    // Output of codemachine in the work directory is no agent's work.
     leaveOut: [root, ...(await outputFiles(platform))],
     codexHome: await realOrSame(resolve(env.CODEX_HOME || join(home, '.codex'))),
     ...(known.maxFileSize === undefined ? await maxFileSizeOf(world, directory) : known),
@@ -455,7 +455,7 @@ export async function fingerprintOptions(
   }
 }
 
-/** As the settings have it; nothing where they cannot be read, which keeps nobody from a rewind. */
+/** Returns the setting; nothing if the settings are unreadable, which must not block a rewind. */
 async function maxFileSizeOf(world: World, directory: string): Promise<Pick<FingerprintOptions, 'maxFileSize'>> {
   try {
     const { settings } = await settingsOf(world, directory, {})
@@ -470,12 +470,12 @@ function realOrSame(path: string): Promise<string> {
   return realpath(path).catch(() => path)
 }
 
-/** For what is no goal. */
+/** Hint for commands that do not start a goal. */
 export const WAIT_FOR_ITS_END = 'Wait for its end, or stop it with codemachine stop. codemachine status shows its work.'
 
 /**
- * Refuses a gate that holds a secret: gates are journaled, and run as they are journaled, with `[secret NAME]` in the
- * place of it.
+ * Throws a `UserError` for a gate that holds a secret. Gates are journaled, and run as journaled, with `[secret NAME]`
+ * instead of the secret.
  */
 export function refuseSecretGates(
   { gates, gatePlaces = new Map() }: Pick<LoadedGates, 'gates'> & Partial<Pick<LoadedGates, 'gatePlaces'>>,
@@ -495,7 +495,7 @@ export function refuseSecretGates(
   }
 }
 
-/** Refuses gates of a session that goes on of which a secret was not kept: they would run without it. */
+/** Throws a `UserError` for gates of a resumed session that lost a secret: they would run without it. */
 export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
   for (const gate of gates) {
     const name = secretIn(gate)

@@ -14,39 +14,39 @@ import { type RunObserver, Sessions } from './sessions.ts'
 import { problemOfTemplate } from './start/templates.ts'
 import type { World } from './world.ts'
 
-/** A session to be run; how it ended, and what it was allowed. */
+/** Runs one session; resolves with how it ended and its allowance. */
 export type Start = (sessions: Sessions) => Promise<EndedSession>
 
 /** What to run. */
 interface Work {
-  /** Null: what waits. */
+  /** Session to run first; null: the next prompt of the queue. */
   first: Start | null
-  /** Whether what waits has its turn in another run. */
+  /** Set: another run handles the queue. */
   alone?: true
-  /** The work directory as it was named; null if it was not. */
+  /** The work directory as typed; null: not typed. */
   named: string | null
-  /** Whether commands that are typed later find the sessions. */
+  /** Whether later commands can find the sessions. */
   resumable: boolean
-  /** What the sessions may take together; null: not known; left out: what the settings say. */
+  /** What the sessions may use together. Null: unknown; left out: the settings decide. */
   allowance?: RunAllowance | null
 }
 
-/** How it went. `exitCode`: that of an interruption of the run, else of the first session that was not done. */
+/** Result of a run. `exitCode` is that of an interruption of the run, else of the first session that was not done. */
 export interface QueueResult {
   exitCode: number
-  /** Those that ran, the first one first. */
+  /** The sessions that ran, in order. */
   sessions: readonly EndedSession[]
-  /** Whether what waits would have its turn now. */
+  /** Whether the next prompt of the queue could run now. */
   goesOn: boolean
   /** Whether a person ended the run. */
   isBrokenOff: boolean
-  /** What is left for more sessions of the run; null if that is not known. */
+  /** What is left for more sessions of the run; null: unknown. */
   allowance: RunAllowance | null
 }
 
 /**
- * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. Null if
- * there was nothing to do. A `UserError` if nothing could be proved done as the settings want it.
+ * Runs sessions one after the other: the first, then one per queued prompt unless `alone` is set. Returns null if there was
+ * nothing to do. Throws a `UserError` if nothing could be proved done as the settings require.
  */
 export async function runQueue(
   world: World,
@@ -84,7 +84,7 @@ export async function runQueue(
     const stops = !goesOn(outcome) || sessions.isToEnd || !hasLeft
     const waiting = stops ? (await queue.list()).prompts.length : 0
     await reportEnd(opened, { ...ended, waiting, directory: work.named }, work, observer)
-    // The session has said so in its journal.
+    // The session's journal already says this.
     if (!hasLeft && waiting > 0) exitCode ||= NOTHING_LEFT
     if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome), allowance }
     if (alone) break
@@ -93,19 +93,19 @@ export async function runQueue(
   return { exitCode, sessions: all, goesOn: true, isBrokenOff: false, allowance: sessions.allowance }
 }
 
-/** The exit code of a run that has used up a limit before what waits. */
+/** Exit code of a run that reached a limit before the queue was empty. */
 const NOTHING_LEFT = exitCodeOf({ kind: 'limit', limit: 'rounds' })
 
 /**
- * A view that has what writes a report loaded while a session waits for something else: for its last turn, or for the
- * proof of a claim. Not before, for that is most of the night.
+ * Wraps a view so that it loads the report writer while the session waits: for its last turn, or for the proof of a claim.
+ * Loading earlier would keep it in memory for most of the night.
  */
 function loadingAhead(view: View): View {
   return {
     event: (event, state) => {
       view.event(event, state)
       const isLast = event.type === 'turn-started' && state.roundsUsed + 1 === state.limits.rounds
-      // What cannot be loaded is said at the end.
+      // The end of the session reports a load error.
       if (isLast || event.type === 'done-nominated') void loadReports().catch(() => {})
     },
     live: event => view.live(event),
@@ -123,24 +123,24 @@ async function reportEnd(
   { resumable, named }: Work,
   observer: RunObserver,
 ): Promise<void> {
-  // Not loaded before it is wanted.
+  // Load it only when it is needed.
   const { reportAtEnd } = await import('./reports.ts')
   const sources = { savepoints, repository, redact: (text: string) => redactor.text(text) }
   observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable, sources }))
 }
 
-/** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */
+/** Returns whether the next prompt may run. Not if a person ended the run, or must fix what the next one needs too. */
 function goesOn(outcome: SessionOutcome): boolean {
   if (outcome.kind === 'needs-person') return outcome.goalOnly ?? false
   return !endsTheRun(outcome)
 }
 
-/** Whether a person ended more than this session. */
+/** Returns whether a person ended the whole run, not just this session. */
 function endsTheRun(outcome: SessionOutcome): boolean {
   return outcome.kind === 'interrupted' && outcome.by !== 'skip'
 }
 
-/** A prompt that became a session just before a crash is not run again; one that had yet to become one waits again. */
+/** Drops a prompt that became a session just before a crash. Puts a claimed prompt without a session back into the queue. */
 async function dropTaken({ records, remarks }: Run, queue: Queue): Promise<void> {
   const claimed = await queue.claimed()
   const waiting = new Set([...claimed, ...(await queue.list()).prompts.map(prompt => prompt.id)])
@@ -151,7 +151,7 @@ async function dropTaken({ records, remarks }: Run, queue: Queue): Promise<void>
   remarks.push(...problems)
 }
 
-/** The prompt whose turn it is, of those of which this version can begin a session. */
+/** Returns the next prompt for which this version can begin a session; null: none. */
 export async function nextToStart(
   queue: Queue,
   templates: TemplateKinds,
@@ -160,7 +160,7 @@ export async function nextToStart(
   return await queue.peek(({ id, template }) => !refused.has(id) && problemOfTemplate(templates, template) === null)
 }
 
-/** The prompts that wait for another version. */
+/** Returns the prompts that only another version can begin. */
 async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string; problem: string }[]> {
   const { prompts } = await queue.list()
   return prompts.flatMap(({ id, template }) => {
@@ -169,7 +169,7 @@ async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string
   })
 }
 
-/** Refuses where nothing else waits. */
+/** Throws a `UserError` if the queue holds only prompts that this version cannot begin. */
 async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
   const [first] = await unstartable(run, queue)
   if (first === undefined) return
@@ -177,7 +177,7 @@ async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
   throw new UserError('CM0618', `${first.id} is still queued. ${first.problem}`, { hint })
 }
 
-/** The prompts of which no session could begin in this run: they wait on, and the others have their turn. */
+/** Prompts whose session could not begin in this run. They stay in the queue, and the run tries the others. */
 class Refused {
   readonly #errors = new Map<string, UserError>()
 
@@ -190,20 +190,20 @@ class Refused {
     this.#errors.set(id, new UserError(code, `${id} is still queued. ${message}`, { hint: mend, exitCode }))
   }
 
-  /** Throws the first of them, if there is one: when all others have had their turn. */
+  /** Throws the first error, if any. Called after all other prompts have run. */
   rethrow(): void {
     for (const error of this.#errors.values()) throw error
   }
 }
 
-/** Begins the session of the prompt whose turn it is; null if none can begin of it. */
+/** Begins the session of the next prompt; null if it cannot begin. */
 type StartNext = (sessions: Sessions) => Promise<EndedSession | null>
 
 async function nextInQueue(queue: Queue, templates: TemplateKinds, refused: Refused): Promise<StartNext | null> {
   for (;;) {
     const next = await nextToStart(queue, templates, refused)
     if (next === null) return null
-    // Else somebody has taken it out in this moment.
+    // If the claim fails, somebody has just removed the prompt.
     if (!(await queue.claim(next.id))) continue
     return async sessions => {
       let hasBegun = false
@@ -220,7 +220,7 @@ async function nextInQueue(queue: Queue, templates: TemplateKinds, refused: Refu
           await queue.removeIfWaiting(id)
         })
       } catch (error) {
-        // If it has not begun it waits again.
+        // If the session has not begun, the prompt stays in the queue.
         await queue.release(next.id)
         if (hasBegun || !(error instanceof UserError)) throw error
         refused.add(next.id, error)
@@ -230,12 +230,12 @@ async function nextInQueue(queue: Queue, templates: TemplateKinds, refused: Refu
   }
 }
 
-/** A session that is to be started from the specification. */
+/** A session to start from the specification. */
 export interface NewStart {
   /** Its goal. */
   text: string
   /** Name of its template. */
   template: string
-  /** Whether a person wants to see the plan before it is carried out. */
+  /** Whether a person wants to see the plan before it runs. */
   asksPlan: boolean
 }

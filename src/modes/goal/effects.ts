@@ -5,12 +5,12 @@ import { askPersonTool } from '../../core/shapes/tools.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
 import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/proof/review-input.ts'
 
-/** The input of a round on which nothing has to be told. */
+/** Input of a round that has nothing new to tell. */
 const GO_ON = 'Continue with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
 
 /**
- * Makes a goal ready: the same round again and again, on the same thread settings, until the done rule has accepted a
- * claim. What a person wants changed in the plan comes first, on a thread of its own.
+ * Prepares a goal: the same round on the same thread settings, until the done rule accepts a claim. A change of the plan
+ * comes first, on its own thread.
  */
 export function openGoal(setup: TemplateSetup): Template {
   const { name, model, modelReasoningEffort } = setup.agents.goal
@@ -38,7 +38,7 @@ export function openGoal(setup: TemplateSetup): Template {
         round: { thread, input: withNotices(GO_ON, session.notices), goalText: session.goal, ...first },
       }
     },
-    // While a round runs, the next one to be started is one that works.
+    // While a round runs, the next thread to start is one for work.
     ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
   }
 }

@@ -23,18 +23,18 @@ import { isShownOutside } from './ask-session.ts'
 interface InboxOptions {
   /** The work directory's real path. */
   directory: string
-  /** Does what was asked; up to 16 run at once. */
+  /** Runs a request; at most 16 run at once. */
   run: RunRequest
   clock: Clock
-  /** The folder of the session's records, where who is outside of the sandbox shows that; left out: everybody is. */
+  /** Records' folder, where a requester proves that it is outside of the sandbox. Left out: everybody counts as outside. */
   records?: string
-  /** Told a sentence when the inbox cannot be used, once until it can again, and each of what else goes wrong once. */
+  /** Receives one sentence when the inbox becomes unusable, and once each other problem. */
   onProblem?(problem: string): void
 }
 
 /**
- * Takes what agents ask through the inbox of a work directory, and answers it, for as long as a session runs there.
- * Disposing of it ends what it has in hand, and resolves when all is answered.
+ * Serves the requests that agents put into the inbox of a work directory, as long as a session runs there. Disposing of it
+ * ends the running requests, and resolves when all are answered.
  */
 export async function serveInbox(options: InboxOptions): Promise<AsyncDisposable> {
   const inbox = new ServedInbox(options)
@@ -48,17 +48,17 @@ export async function serveInbox(options: InboxOptions): Promise<AsyncDisposable
   }
 }
 
-/** For what a watcher has missed, or where there can be none. */
+/** Catches changes that a watcher missed, or where no watcher works. */
 const POLL_MS = 500
-/** All that is written there is a change, and an agent may write there all the time. */
+/** Every write in the folder is a change, and an agent can write all the time: rest between looks. */
 const REST_MS = 50
 const SWEEP_MS = 60_000
-/** After this nobody looks for a file of a request any more. */
+/** After this time no requester looks for its files any more. */
 const OLD_MS = 10 * 60_000
-/** How many requests are looked at in one go, and how many may be in hand. */
+/** Most requests per look, and most that run at once. */
 const MOST_LOOKED_AT = 100
 const MOST_IN_HAND = 16
-/** How many different things that have gone wrong are told. */
+/** Most different problems that are reported. */
 const MOST_TOLD = 20
 const REQUEST_IDS = /\d{15}-[\da-f-]{36}/g
 
@@ -68,11 +68,11 @@ class ServedInbox {
   readonly #closed = new AbortController()
   readonly #inHand = new Map<string, RequestInHand>()
   readonly #working = new Set<Promise<void>>()
-  /** Why the inbox cannot be used now, and has been told. */
+  /** Problem that makes the inbox unusable and has been reported; null: usable. */
   #problem: string | null = null
-  /** What else has gone wrong, and has been told. */
+  /** Other problems already reported. */
   readonly #told = new Set<string>()
-  /** Ids of requests that could not be taken, until the next sweep. */
+  /** Ids of requests whose files failed, ignored until the next sweep. */
   readonly #stuck = new Set<string>()
   #beatAt = 0
   #sweptAt = 0
@@ -86,7 +86,7 @@ class ServedInbox {
     this.#closed.abort()
   }
 
-  /** Removes what an earlier session left. Who asked only just now has asked this one. */
+  /** Removes the files of an earlier session. A request that is only seconds old is meant for this one. */
   async sweepOld(): Promise<void> {
     await this.#trying(async () => {
       if (await this.#isUsable())
@@ -123,7 +123,7 @@ class ServedInbox {
     await this.#sweep(() => OLD_MS)
   }
 
-  /** What goes wrong with its files costs whoever asked an answer, never the session. */
+  /** A file error costs the requester its answer, but never ends the session. */
   async #trying(action: () => Promise<void>, id?: string): Promise<void> {
     try {
       await action()
@@ -147,14 +147,14 @@ class ServedInbox {
     this.#options.onProblem?.(problem)
   }
 
-  /** The ids of what is asked and not taken, the oldest first. */
+  /** Returns the ids of the open requests, oldest first. */
   async #requests(): Promise<string[]> {
     const read = (await this.#folder.names()).map(parseInboxFileName)
     return read.flatMap(each => (each?.file === 'request' ? [each.id] : []))
   }
 
   async #take(id: string, now: number): Promise<void> {
-    // A second request under the name of the first.
+    // Ignore a second request with the id of a running one.
     if (this.#inHand.has(id)) return void (await this.#folder.remove(inboxFiles.request(id)))
     if (!(await this.#folder.rename(inboxFiles.request(id), inboxFiles.taken(id)))) return
     const file = await this.#folder.read(inboxFiles.taken(id), inboxLimits.request)
@@ -197,22 +197,22 @@ class ServedInbox {
 
 const TOO_MANY = `The session has ${MOST_IN_HAND} tasks in hand already; wait for one of them.`
 
-/** How a request ended; without `status` it was completed, or else refused. `text`: the result, or a sentence why not. */
+/** Result of a request. Without `status` it was completed, or else refused. `text`: the result, or a sentence why not. */
 type InboxAnswer = ToolAnswer & { status?: RequestOutcome; instance?: string }
 
-/** What whoever asked hears before the end. */
+/** Progress of a request that its requester sees before the end. */
 interface InboxFeed {
-  /** Nothing works on it before these agents have ended; called again when they are others. */
+  /** The request waits until these agents have ended; called again when the list changes. */
   waits(agents: readonly string[]): void
-  /** An instance works on it now. */
+  /** An instance has started on the request. */
   started(instance: string): void
-  /** What it says, as it says it; dropped where nobody wants it. */
+  /** Text of the instance as it arrives; dropped if the requester wants no stream. */
   text(text: string): void
 }
 
 /**
- * Does what was asked. `isOutside`: whether who asks has shown to be outside of the agents' sandbox. `over` is aborted when nobody waits for the answer any more: then it ends what it has started,
- * and resolves.
+ * Runs a request. `isOutside`: whether the requester has proved that it is outside of the agents' sandbox. `over` aborts
+ * when nobody waits for the answer any more: then it ends what it started, and resolves.
  */
 export type RunRequest = (
   request: AgentRequest,
@@ -221,22 +221,22 @@ export type RunRequest = (
   isOutside: boolean,
 ) => Promise<InboxAnswer>
 
-/** A request that was taken. */
+/** A request that the session has accepted. */
 interface TakenRequest {
   id: string
   request: AgentRequest
   isOutside: boolean
-  /** The state of its file; null if it has none. */
+  /** State key of its file; null: no file. */
   sign: string | null
-  /** When: monotonic, ms. */
+  /** Time of acceptance: monotonic, ms. */
   at: number
 }
 
 /**
- * A request that the session has taken:
+ * A request that the session has accepted:
  *
  *     in hand ── run resolves ──→ answered
- *        └── cancelled, its file gone or silent ──→ over ── run resolves ──→ answered, or swept where nobody is there
+ *        └── cancelled, its file gone or silent ──→ over ── run resolves ──→ answered, or swept if nobody waits
  */
 class RequestInHand {
   readonly #folder: InboxFolder
@@ -244,7 +244,7 @@ class RequestInHand {
   readonly #request: AgentRequest
   readonly #isOutside: boolean
   readonly #over = new AbortController()
-  /** The state of its file, and when it was first seen so: monotonic, ms. */
+  /** State key of its file, and the time when it first had it: monotonic, ms. */
   #sign: string | null
   #seenAt: number
   #isAsked = true
@@ -258,12 +258,12 @@ class RequestInHand {
     this.#seenAt = at
   }
 
-  /** Ends what runs for it. */
+  /** Ends the work of this request. */
   end(): void {
     this.#over.abort()
   }
 
-  /** Has it done and answered. */
+  /** Runs the request and answers it. */
   async work(run: RunRequest): Promise<void> {
     const reply = await this.#run(run)
     if (this.#isAsked) return await answerRequest(this.#folder, this.#id, reply)
@@ -271,7 +271,7 @@ class RequestInHand {
   }
 
   /**
-   * Ends it if nobody waits for it any more.
+   * Ends the request if nobody waits for it any more.
    * @param now monotonic, ms
    */
   async lookWhetherAsked(now: number): Promise<void> {
@@ -286,13 +286,13 @@ class RequestInHand {
     this.end()
   }
 
-  /** Shows that it is still in hand. */
+  /** Shows the requester that the request still runs. */
   async beat(now: Date): Promise<void> {
     await this.#folder.touch(inboxFiles.reply(this.#id), now)
   }
 
   async #run(run: RunRequest): Promise<AgentReply> {
-    // What is said on the way is written before this resolves, so that the end comes last.
+    // Closing the stream first writes all text, so that the end comes last.
     await using stream = new StreamWriter(this.#folder, this.#id)
     let instance: string | null = null
     let said = this.#sayStarted(instance)
@@ -319,14 +319,14 @@ class RequestInHand {
     }
   }
 
-  /** Where it cannot be said, the end will. */
+  /** Ignore a write error: the final answer tells the instance too. */
   async #sayStarted(instance: string | null, text = ''): Promise<void> {
     const reply = formatReply({ state: 'started', instance, text })
     await this.#folder.write(inboxFiles.reply(this.#id), reply).catch(() => {})
   }
 }
 
-/** Answers a request, and takes what it was asked with out of the inbox. */
+/** Answers a request, and removes its files from the inbox. */
 async function answerRequest(folder: InboxFolder, id: string, reply: AgentReply): Promise<void> {
   try {
     await folder.write(inboxFiles.reply(id), formatReply(reply))
@@ -340,7 +340,7 @@ function endOf({ success, status }: InboxAnswer, over: AbortSignal): RequestOutc
   return over.aborted && end !== 'completed' ? 'terminated' : end
 }
 
-/** Lets command lines in a work directory (`codemachine --agent`) have agents work for the session that runs there. */
+/** Lets command lines in a work directory (`codemachine --agent`) use the agents of the session that runs there. */
 export async function serveAgents(
   { directory, folder }: Pick<Records, 'directory' | 'folder'>,
   runner: Pick<Session, 'delegation'>,

@@ -16,36 +16,36 @@ import type { Clock } from '../../base/clock.ts'
 import { Interrupted, messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { FolderChanges, readBoundedText, writeWholeFile } from '../../platform/files.ts'
 
-/** What became of a request: the session's answer, that none took it, or that the one that took it has gone. */
+/** Outcome of a request: answered, not accepted by any session, or its session has gone. */
 export type Asked =
   | { kind: 'answered'; reply: AgentReply; streamed: Streamed }
   | { kind: 'not-taken' }
   | { kind: 'gone' }
 
-/** How much of what the agent said has been heard before the answer; `cut`: more than is kept. */
+/** How much of the agent's text came before the answer; `cut`: more than the stream keeps. */
 export type Streamed = 'nothing' | 'whole' | 'cut'
 
 interface AskOptions {
-  /** The real path of the work directory in which the session runs. */
+  /** Real path of the session's work directory. */
   directory: string
-  /** The folder of its records, in which who is outside of the sandbox shows that; left out: that is not shown. */
+  /** Folder of its records, where a requester proves that it is outside of the sandbox. Left out: it proves nothing. */
   records?: string
   clock: Clock
-  /** Ends the asking, and what runs for it. */
+  /** Ends the request, and the work for it. */
   signal: AbortSignal
-  /** Whether the session is known not to run any more; left out: that cannot be seen from here. */
+  /** Returns whether the session is known to have ended; left out: this process cannot see it. */
   isGone?(): Promise<boolean>
-  /** Called with a sentence that says for whom the agent waits, each time that it is another one. */
+  /** Receives a sentence that names whom the agent waits for, each time that this changes. */
   onWaiting(sentence: string): void
   onStarted(instance: string): void
-  /** Only where the request is for a stream. */
+  /** Called only if the request asks for a stream. */
   onText(text: string): void
 }
 
 /**
- * Asks the session that runs in a directory for the work of an agent, and waits for the end of it, for as long as the
- * session shows that it lives. Throws a `UserError` if it cannot be asked, `Interrupted` with the signal; in any case
- * nothing of it is left in the inbox, and what nobody waits for is ended.
+ * Asks the session of a directory for an agent's work, and waits for the end while the session shows that it lives. Throws a
+ * `UserError` if it cannot ask, `Interrupted` with the signal. It always removes its files from the inbox and ends work that
+ * nobody waits for.
  */
 export async function askSession(request: AgentRequest, options: AskOptions): Promise<Asked> {
   const written = formatRequest(request)
@@ -60,11 +60,11 @@ export async function askSession(request: AgentRequest, options: AskOptions): Pr
 }
 
 const POLL_MS = 500
-/** How often it is looked whether the session still runs. */
+/** How often to check that the session still runs. */
 const GONE_MS = 1000
-/** Each beat and each piece of the stream is a change. */
+/** Each beat and each piece of the stream is a change: rest between looks. */
 const REST_MS = 50
-/** How long the session has to end what was cancelled. */
+/** Time for the session to end a cancelled request. */
 const CANCEL_MS = 5_000
 
 class Asking implements AsyncDisposable {
@@ -74,11 +74,11 @@ class Asking implements AsyncDisposable {
   readonly #stream: StreamReader
   readonly #askedAt: number
   #beatAt: number
-  /** The state of the reply, and when it was first seen so: monotonic, ms. */
+  /** State key of the reply, and the time when it first had it: monotonic, ms. */
   #sign: string | null = null
   #seenAt: number
   #reply: AgentReply | null = null
-  /** When it was last looked whether the session still runs: monotonic, ms. */
+  /** Time of the last check that the session runs: monotonic, ms. */
   #goneAt: number
 
   constructor(folder: InboxFolder, options: AskOptions) {
@@ -107,7 +107,7 @@ class Asking implements AsyncDisposable {
     }
   }
 
-  /** Waits for the end of it; null with the signal, or once the clock says `until`. */
+  /** Waits for the end of the request. Returns null on the signal, or once the clock reaches `until`. */
   async follow(signal: AbortSignal, until: number): Promise<Asked | null> {
     const { clock } = this.#options
     using changes = new FolderChanges([this.#folder.path], { clock, signal })
@@ -120,10 +120,10 @@ class Asking implements AsyncDisposable {
     return null
   }
 
-  /** Takes it back; the session has a moment to end what runs for it. */
+  /** Cancels the request, and gives the session a moment to end its work. */
   async cancel(): Promise<void> {
     if (await this.#folder.remove(inboxFiles.request(this.#id))) return
-    // Without it the session sees that the request has gone.
+    // If this fails, the session sees that the request file is gone.
     await this.#folder.write(inboxFiles.cancel(this.#id), '').catch(() => {})
     await this.follow(new AbortController().signal, this.#options.clock.monotonic() + CANCEL_MS)
   }
@@ -137,10 +137,10 @@ class Asking implements AsyncDisposable {
 
   async #look(): Promise<Asked | null> {
     const now = this.#options.clock.monotonic()
-    // Before the reply: a session that ends answers first.
+    // Check before reading the reply: a session that ends answers first.
     const isGone = await this.#isGone(now)
     await this.#readReply(now)
-    // After the reply: when that says that it has ended, the stream is whole.
+    // Read the stream after the reply: once the reply is final, the stream is complete.
     this.#options.onText(await this.#stream.next())
     if (this.#reply !== null && this.#reply.state !== 'started')
       return { kind: 'answered', reply: this.#reply, streamed: this.#streamed() }
@@ -183,17 +183,17 @@ class Asking implements AsyncDisposable {
 }
 
 /*
- * Who is outside of the agents' sandbox can write into the records, and nobody in it can. So whoever asks a session lays
- * a file there that names the request by its text: a request that is put in its place is none that was shown.
+ * Only a process outside of the agents' sandbox can write into the records. A requester writes a file there that holds the
+ * digest of its request. A request that an agent swaps in has no such file.
  */
 
 /**
- * Shows in the records' folder that the request with this id and text comes from outside of the sandbox. Where nothing
- * can be written there, nothing is shown.
+ * Proves in the records' folder that the request with this id and text comes from outside of the sandbox. Does nothing if
+ * the folder is not writable.
  */
 export async function showOutside(records: string, id: string, request: string): Promise<void> {
   try {
-    // The folder of the records itself is the session's to make.
+    // Only the session creates the folder of the records itself.
     await mkdir(folderIn(records), { mode: 0o700 }).catch(error => {
       if (systemErrorCode(error) !== 'EEXIST') throw error
     })
@@ -203,13 +203,13 @@ export async function showOutside(records: string, id: string, request: string):
   }
 }
 
-/** Whether that was shown for this very text. */
+/** Returns whether exactly this text was proved to come from outside. */
 export async function isShownOutside(records: string, id: string, request: string): Promise<boolean> {
   const read = await readBoundedText(join(folderIn(records), id), DIGEST_BYTES)
   return typeof read === 'object' && 'text' in read && read.text === digestOf(request)
 }
 
-/** Takes back what was shown. */
+/** Removes the proof. */
 export async function forgetOutside(records: string, id: string): Promise<void> {
   await rm(join(folderIn(records), id), { force: true }).catch(() => {})
 }

@@ -9,9 +9,9 @@ import { askWhoRuns, readRunLock } from '../../session/records/run-lock.ts'
 import { placesOf, type World } from '../world.ts'
 import { forgetOutside, isShownOutside, showOutside } from './ask-session.ts'
 
-/** Why a process counts as one that an agent of a round has started; `sentence` is for whoever asks. */
+/** Reason why a process counts as started by an agent of a round; `sentence` is for the requester. */
 interface InsideRound {
-  /** `descends`: from a codemachine that runs a session; `marked`: it bears the mark of one; `cannot-write`: not into the records. */
+  /** `descends`: from a codemachine with a session; `marked`: has a session's mark; `cannot-write`: into the records. */
   how: 'descends' | 'marked' | 'cannot-write'
   sentence: string
 }
@@ -19,9 +19,9 @@ interface InsideRound {
 type AskingWorld = Pick<World, 'env' | 'home' | 'platform' | 'pid' | 'templates'>
 
 /**
- * Whether this process was started inside a round: null if not. Asked of the processes above it and of the records, which no
- * agent in a sandbox can change; a variable that is missing tells nothing. Where agents are in no sandbox, one that wants to
- * can get out of both.
+ * Returns why this process was started inside a round; null if it was not. It looks at the ancestor processes and the
+ * records, which no agent in a sandbox can change. A missing variable proves nothing. An agent without a sandbox can escape
+ * both checks.
  */
 export async function insideRound(world: AskingWorld): Promise<InsideRound | null> {
   const { env, platform, pid } = world
@@ -30,12 +30,12 @@ export async function insideRound(world: AskingWorld): Promise<InsideRound | nul
   const runners = await runnersIn(state, platform)
   for (const each of above) {
     const directory = runners.get(each)
-    // What asks may hold a directory itself, as while it verifies: it is none of its own agents.
+    // The asking process may hold a directory itself, for example while it verifies. It is not one of its own agents.
     if (directory !== undefined && each !== pid)
       return refusal('descends', `it was started below the codemachine (pid ${each}) ${directory}`)
   }
   for (const mark of await marksOf(above, env, platform)) {
-    // Other records were named on purpose: what runs by those of the mark is not told apart from nothing here.
+    // If the person named other records on purpose, a missing entry there does not show whether the marked session runs.
     if (env.CODEMACHINE_HOME && !(await pathExists(join(state, mark.key)))) continue
     if (!(await isStillRunning(mark.owner, platform)) && !(await isHidden(mark, state, platform))) continue
     return refusal('marked', `it bears the mark of the codemachine (pid ${mark.owner.pid}) that runs a session`)
@@ -44,8 +44,8 @@ export async function insideRound(world: AskingWorld): Promise<InsideRound | nul
 }
 
 /**
- * The records of a directory, opened by a process that shows in them that it is outside of every sandbox, as who asks a running
- * session for an agent does (docs/inside/design.md). `InsideRound` if nothing can be written there.
+ * Opens the records of a directory, and proves in them that this process is outside of every sandbox
+ * (docs/inside/design.md). Returns `InsideRound` if it cannot write there.
  * @param directory one that is there
  */
 export async function recordsFromOutside(world: World, directory: string): Promise<Records | InsideRound> {
@@ -69,7 +69,7 @@ function refusal(how: InsideRound['how'], why: string): InsideRound {
   return { how, sentence }
 }
 
-/** Who runs a session, by pid, each with where: those whose processes can be seen from here. */
+/** Returns pid and place of each process that runs a session, as far as this process can see them. */
 async function runnersIn(state: string, platform: NodeJS.Platform): Promise<Map<number, string>> {
   const runners = new Map<number, string>()
   for (const key of await readdir(state).catch(() => [])) {
@@ -80,15 +80,15 @@ async function runnersIn(state: string, platform: NodeJS.Platform): Promise<Map<
   return runners
 }
 
-/** Whether its owner may run where its processes cannot be seen from here, as from codex's sandbox: the lock still names it. */
+/** Returns whether the owner may run out of sight, as from codex's sandbox: the lock still names it. */
 async function isHidden({ key, owner }: Mark, state: string, platform: NodeJS.Platform): Promise<boolean> {
   const lock = await readRunLock(join(state, key, 'lock'), platform)
   return 'holder' in lock && lock.holder.pid === owner.pid && lock.holder.startTime === owner.startTime
 }
 
 /**
- * The marks of this process and of those above it, the first process too, as far as their environments can be read: on Linux. In
- * codex's sandbox the first one is that of the sandbox.
+ * Returns the marks of this process and its ancestors, the first process included, if their environments are readable
+ * (Linux). In codex's sandbox the first process is that of the sandbox.
  */
 async function marksOf(
   above: ReadonlySet<number>,

@@ -10,37 +10,37 @@ import {
 import { CERTIFICATE_BYTES } from '../../core/rules/certificate.ts'
 import { readBoundedText } from '../../platform/files.ts'
 
-/** A statement of a bundle, with what was signed of it. */
+/** A statement of a bundle, with its signed bytes. */
 interface Attestation {
   statement: Statement
-  /** Null: it is not signed. */
+  /** Null: not signed. */
   envelope: { signed: Buffer; signatures: readonly Buffer[] } | null
 }
 
-/** A bundle of a session that is done, as far as it is read without knowing who signed it. */
+/** A bundle of a finished session, as read before its signature is checked. */
 export interface Bundle {
   session: SessionPredicate
-  /** A commit that holds all of it; null: it names none. */
+  /** Commit that holds all proved files; null: it names none. */
   commit: string | null
-  /** Those of its attestations that codemachine knows, on the same subject. */
+  /** The attestations that codemachine knows, all on the same subject. */
   attestations: readonly Attestation[]
 }
 
 const PAYLOAD = 'application/vnd.in-toto+json'
-/** The type of a payload may name its predicate, too. */
+/** The payload type may also name the predicate. */
 const PAYLOADS = /^application\/vnd\.in-toto(?:\.[a-z0-9-]+)?\+json$/
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
-/** The most lines, and subjects of a statement, that are read: ours has three lines and at most two subjects. */
+/** Most lines of a bundle, and subjects of a statement. Ours has three lines and at most two subjects. */
 const MOST_LINES = 1000
 const MOST_SUBJECTS = 100
 const MOST_SIGNATURES = 8
 
-/** What a signature is made of: the pre-authentication encoding of DSSE v1. */
+/** Returns the bytes to sign: the pre-authentication encoding of DSSE v1. */
 export function signedBytes(type: string, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`DSSEv1 ${Buffer.byteLength(type)} ${type} ${payload.length} `), payload])
 }
 
-/** The text of a bundle: a statement a line, in an envelope where it is signed. */
+/** Returns the text of a bundle: one statement per line, in an envelope if it is signed. */
 export async function bundleText(
   statements: readonly Statement[],
   signer: { keyid: string; sign(data: Buffer): Promise<Buffer> } | null,
@@ -59,7 +59,7 @@ export async function bundleText(
   return lines.map(line => `${line}\n`).join('')
 }
 
-/** The text of the file of a bundle; a `UserError` if it cannot be read. */
+/** Returns the text of a bundle file. Throws a `UserError` if it is unreadable. */
 export async function readBundleFile(path: string): Promise<string> {
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
   if (read === 'missing') throw new UserError('CM0106', `${path} is not there; name the file of a certificate.`)
@@ -67,7 +67,7 @@ export async function readBundleFile(path: string): Promise<string> {
   return read.text
 }
 
-/** Reads a bundle. Throws a `UserError` that names `path` if it is none of a session, was cut, or is of a newer version. */
+/** Parses a bundle. Throws a `UserError` that names `path` if it holds no session, was cut, or is of a newer version. */
 export function parseBundle(text: string, path: string): Bundle {
   const lines = text.split('\n').filter(line => line.trim() !== '')
   if (lines.length > MOST_LINES)
@@ -103,7 +103,7 @@ function isOurs({ predicateType, subject }: Statement, ofSession: string): boole
   return isKnown && JSON.stringify(subject) === ofSession
 }
 
-/** None of a line that is no attestation: those of a bundle that are not known are to be ignored. */
+/** Returns none for a line that is no attestation: readers of a bundle ignore unknown ones. */
 function attestationIn(line: string, where: string): Attestation[] {
   const value = parsedOrNull(line)
   if (!isJsonObject(value)) return []

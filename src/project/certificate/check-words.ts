@@ -4,13 +4,13 @@ import { shortHash } from '../../workspace/git/commits.ts'
 import { headline, lineOf, named } from '../proof/verify-words.ts'
 import type { CheckedBundle } from './check.ts'
 
-/** What came of checking a bundle, in six lines. */
+/** Returns the result of a bundle check in six lines. */
 export function describeBundle(checked: CheckedBundle): string {
   const lines = linesOfBundle(checked)
   return lines.map(([name, words]) => `${name}: ${words}\n`).join('')
 }
 
-/** A name and an answer for each question that a reader has of somebody else's evidence. */
+/** Returns a name and an answer for each question that a reader asks about a stranger's evidence. */
 export function linesOfBundle(checked: CheckedBundle): [string, string][] {
   const { certificate } = checked
   return [
@@ -23,7 +23,7 @@ export function linesOfBundle(checked: CheckedBundle): [string, string][] {
   ]
 }
 
-/** Whether it holds, and if not why, in a line. */
+/** Returns in one line whether the bundle passed, and if not, why. */
 export function outcomeOf({ verdict, unmet, ran, holds }: CheckedBundle): string {
   const found = verdict.kind === 'still-true' || (holds && !ran) ? [] : [headline(verdict)]
   const all = [...(unmet === null ? [] : [unmet]), ...found]

@@ -20,47 +20,47 @@ import { type Bundle, parseBundle, readBundleFile } from './bundle.ts'
 import { readNote } from './note.ts'
 import { type Signer, SshKeygen } from './ssh-signature.ts'
 
-/** Which bundle is checked, and how. */
+/** Bundle to check, and how. */
 interface CheckOptions {
   /** The file as typed; null: the note on HEAD, or before it. */
   file: string | null
-  /** The file of allowed signers, as typed; left out: nobody says whose the key is. */
+  /** File of allowed signers, as typed; left out: the owner of the key stays unknown. */
   signers?: string | undefined
-  /** Whether its commands run again. */
+  /** Whether to run its commands again. */
   runs: boolean
-  /** Whether they may use the network, where the session could. */
+  /** Whether they may use the network, if the session could. */
   network: boolean
-  /** What it has to say of these very files; left out: anything. */
+  /** What the bundle must say about these files; left out: no demand. */
   require?: Required | undefined
   codexBin?: string
-  /** Asks whether commands of a stranger may run here, once for each signer. */
+  /** Asks once per signer whether a stranger's commands may run here. */
   confirm(lines: readonly string[], signer: Signer | null): Promise<boolean>
   say(text: string): void
   onDebug?: ((line: string) => void) | undefined
 }
 
-/** What came of checking a bundle. */
+/** Result of a bundle check. */
 export interface CheckedBundle extends Verification {
   certificate: Certificate
-  /** Null: it is not signed. */
+  /** Null: not signed. */
   signer: Signer | null
-  /** A commit that holds all of the proved files; null: it names none. */
+  /** Commit that holds all proved files; null: it names none. */
   commit: string | null
   /** Whether its commands ran again. */
   ran: boolean
-  /** Why it is not what `require` asks for, a clause; null: it is. */
+  /** Why it does not meet `require`, as a clause; null: it does. */
   unmet: string | null
-  /** Whether it is that, and its commands passed; or its files are here, where they were not to run. */
+  /** Whether it meets `require`, and its commands passed. If they were not to run: whether its files are here. */
   holds: boolean
 }
 
-/** The most globs of ignored files that a bundle may name, and the longest, characters. */
+/** Most globs of ignored files in a bundle, and the longest glob, in characters. */
 const MOST_GLOBS = 200
 const LONGEST_GLOB = 500
 const SIGNERS_BYTES = 1024 * 1024
 const CHECKS = '.codemachine/checks/'
 
-/** Checks a bundle against this checkout, without records of its session. A `UserError` if nothing follows from it. */
+/** Checks a bundle against this checkout, without the session's records. Throws a `UserError` if it proves nothing. */
 export async function checkBundle(world: World, records: Records, options: CheckOptions): Promise<CheckedBundle> {
   const { file, runs, network, require, confirm } = options
   const { name, text } = await textOf(world, records, file)
@@ -70,7 +70,7 @@ export async function checkBundle(world: World, records: Records, options: Check
   const said = parseCertificate(JSON.stringify({ ...session.certificate, directory: records.directory }), name)
   if (runs && said.sandbox === 'danger-full-access')
     throw new UserError('CM0709', `${name} wants its commands to run without a sandbox; use --no-run.`)
-  // As of the session, which had no more than this.
+  // Limit each gate to the session's own network access.
   const gates = said.gates.map(gate => ({ ...gate, network: gate.network && network }))
   const git = commit === null ? said.git : { commit, branch: null, holdsAll: true }
   const certificate: Certificate = { ...said, gates, git, network: said.network && network }
@@ -97,7 +97,7 @@ export async function checkBundle(world: World, records: Records, options: Check
   return { ...verification, certificate, signer, commit, ran, unmet: unmet ?? null, holds }
 }
 
-/** What a stranger's commands get. */
+/** Returns the environment for a stranger's commands, without secrets. */
 function withoutSecrets(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const secret = new Set(secretVariables(env).map(({ name }) => name))
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secret.has(name)))
@@ -113,7 +113,7 @@ async function textOf(
   return { name: `The note on ${shortHash(commit)}`, text }
 }
 
-/** One for all of it: a line that somebody else signed, or nobody, was put there. */
+/** Returns the one signer of all lines. If a line has another signer or none, somebody added it. */
 async function signerOf(
   world: World,
   records: Records,
@@ -157,7 +157,7 @@ function globsOf({ session: { lookedAt } }: Bundle, name: string): string[] {
   throw new UserError('CM0703', `${name} names too many ignored files, or one too long: lookedAt.`)
 }
 
-/** The files of its checks, which lie nowhere but in their folder. */
+/** Returns the files of its checks. They may be only in the folder of the checks. */
 function filesOf({ session: { checks } }: Bundle, name: string): Found['filesOf'] {
   const outside = checks
     .flatMap(({ files }) => files)
@@ -171,7 +171,7 @@ function linesOf(gates: readonly CertifiedGate[]): string[] {
   return gates.map(({ run }) => run)
 }
 
-/** Once for each key; what nobody signed is asked each time. */
+/** Asks once per key; an unsigned bundle is asked about each time. */
 async function isTrusted(
   { folder }: Pick<Records, 'folder'>,
   signer: Signer | null,

@@ -16,33 +16,33 @@ import { bundleText } from './bundle.ts'
 import { writeNote } from './note.ts'
 import { SshKeygen } from './ssh-signature.ts'
 
-/** What is made into a bundle, and where that goes. */
+/** What to put into a bundle, and where to store it. */
 interface MakeOptions {
-  /** As typed; null for the newest that is done. */
+  /** As typed; null: the newest finished session. */
   session: string | null
-  /** The key to sign with, as typed; left out: it is not signed. */
+  /** Signing key, as typed; left out: do not sign. */
   sign?: string | undefined
-  /** Whether it becomes a note on the commit. */
+  /** Whether to add it as a note to the commit. */
   note: boolean
-  /** The commit of the note, if it is not in the history of HEAD; left out: one that is found. */
+  /** Commit for the note if it is not in the history of HEAD; left out: search for it. */
   commit?: string
-  /** Told a sentence of each thing that a person should know. */
+  /** Receives one sentence for each thing that a person should know. */
   say(text: string): void
 }
 
-/** The bundle of a session that is done. */
+/** The bundle of a finished session. */
 interface MadeBundle {
   session: string
   text: string
-  /** The types of its predicates. */
+  /** Types of its predicates. */
   types: readonly string[]
-  /** Of the key that signed it; null: nobody did. */
+  /** Id of the signing key; null: not signed. */
   keyid: string | null
-  /** The commit that holds all of the proved files; null: none is known. */
+  /** Commit that holds all proved files; null: unknown. */
   commit: string | null
 }
 
-/** Makes the bundle of a session that is done. A `UserError` if there is none, or it cannot be signed or noted. */
+/** Makes the bundle of a finished session. Throws a `UserError` if there is none, or signing or noting fails. */
 export async function makeBundle(world: World, own: Records, options: MakeOptions): Promise<MadeBundle> {
   const { sign, note, say } = options
   const { records, found } = await findDone(own, options, world.platform)
@@ -51,7 +51,7 @@ export async function makeBundle(world: World, own: Records, options: MakeOption
   const commit = options.commit ?? (await commitOf(world, records, certificate, say))
   if (note && commit === null)
     throw new UserError('CM0710', `No commit holds all of the proved files, so there is none for a note; commit them.`)
-  // Of a landing the checks of its parts are gates.
+  // In a landing, the checks of its parts are gates.
   const names = [...namesOfChecks(certificate), ...certificate.gates.map(gate => gate.name)]
   const checks = names.map(name => ({ name, files: [...found.filesOf(name)] })).filter(({ files }) => files.length > 0)
   const statements: Statement[] = statementsOf(certificate, {
@@ -71,7 +71,7 @@ export async function makeBundle(world: World, own: Records, options: MakeOption
   return { session: certificate.session, text, types, keyid: signer?.keyid ?? null, commit }
 }
 
-/** A commit that holds the whole tree: the one of the end, or one since. */
+/** Returns a commit that holds the whole tree: the one at the end of the session, or a later one. */
 async function commitOf(
   world: World,
   records: Records,
@@ -90,7 +90,7 @@ const MOST_REFUSED = 20
 
 async function refusedIn(records: Records, id: string): Promise<SessionPredicate['refused']> {
   const all: SessionPredicate['refused']['last'] = []
-  // A landing claims nothing.
+  // A landing makes no claim.
   if (isLandingId(id)) return { count: 0, last: all }
   const only = 'done-refused'
   await eachEvent(

@@ -4,10 +4,10 @@ import { shortHash } from '../../workspace/git/commits.ts'
 import { fromLatin1, toLatin1, withVariables } from '../../workspace/git/git.ts'
 import { type Checkout, gitErrorLine, runGitIn, runGitOrUserError } from '../../workspace/worktree/worktree.ts'
 
-/** The notes that hold certificates. */
+/** Notes ref of the certificates. */
 export const NOTES_REF = 'refs/notes/codemachine'
 const NOTES = ['notes', `--ref=${NOTES_REF}`]
-/** The author of a note, whoever the person is. */
+/** Author of a note, independent of the person's git identity. */
 const AUTHOR = Object.fromEntries(
   ['AUTHOR', 'COMMITTER'].flatMap(who => [
     [`GIT_${who}_NAME`, 'codemachine'],
@@ -16,7 +16,7 @@ const AUTHOR = Object.fromEntries(
 )
 const MOST_COMMITS = 500
 
-/** Puts a bundle on a commit, and replaces an earlier one. */
+/** Adds a bundle to a commit as a note, and replaces an earlier one. */
 export async function writeNote({ setting }: Pick<Checkout, 'setting'>, commit: string, text: string): Promise<void> {
   const written = { setting: withVariables(setting, AUTHOR) }
   const result = await runGitIn(written, [...NOTES, 'add', '-f', '-F', '-', commit], toLatin1(text))
@@ -24,7 +24,7 @@ export async function writeNote({ setting }: Pick<Checkout, 'setting'>, commit: 
     throw new UserError('CM0710', `git could not put the note on ${shortHash(commit)}: ${gitErrorLine(result)}.`)
 }
 
-/** The newest bundle on HEAD or one of the 500 commits before it. A `UserError` if none has one. */
+/** Returns the newest bundle on HEAD or one of the 500 commits before it. Throws a `UserError` if none has one. */
 export async function readNote(checkout: Pick<Checkout, 'setting'>): Promise<{ commit: string; text: string }> {
   const log = await runGitOrUserError(checkout, ['log', `-${MOST_COMMITS}`, '--format=%H'], 'read the history')
   const listed = await runGitIn(checkout, [...NOTES, 'list'])

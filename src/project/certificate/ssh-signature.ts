@@ -10,15 +10,15 @@ import { writableIn } from '../../workspace/git/find-git.ts'
 import { agentFolders } from '../environment/agent-folders.ts'
 import type { World } from '../world.ts'
 
-/** For what a signature is made: it counts for nothing else. */
+/** Signature namespace: a signature counts for nothing else. */
 const NAMESPACE = 'attestation@codemachine.invalid'
-/** A security key may wait for a touch, and an agent for a person. */
+/** A security key may wait for a touch, and an ssh agent for a person. */
 const TIMEOUT_MS = 60_000
 const OUTPUT_BYTES = 1024 * 1024
 const KEY_BYTES = 64 * 1024
 const MOST_PRINCIPALS = 20
 
-/** OpenSSH's `ssh-keygen`, with a folder where no agent can write; disposing of it removes that. */
+/** OpenSSH's `ssh-keygen`, with a folder where no agent can write. Disposing of it removes the folder. */
 export class SshKeygen implements AsyncDisposable {
   readonly #program: string
   readonly #folder: string
@@ -30,7 +30,7 @@ export class SshKeygen implements AsyncDisposable {
     this.#world = world
   }
 
-  /** A `UserError` if there is none. */
+  /** Throws a `UserError` if there is no `ssh-keygen`. */
   static async open(world: World, { directory, temporary }: Records): Promise<SshKeygen> {
     const { env, platform } = world
     const where = await writableIn(directory, env, await agentFolders(world))
@@ -41,8 +41,8 @@ export class SshKeygen implements AsyncDisposable {
   }
 
   /**
-   * A key to sign with: `key::` and a public key, or the file of one, whose private half is in ssh-agent; or the private file
-   * of a security key. A `UserError` for a private key that rounds could read.
+   * Returns the signer for a key: `key::` and a public key, a public key file whose private half is in ssh-agent, or the
+   * private file of a security key. Throws a `UserError` for a private key that rounds could read.
    */
   async signerOf(typed: string, file: string): Promise<{ keyid: string; sign(data: Buffer): Promise<Buffer> }> {
     const { key, args } = typed.startsWith('key::')
@@ -60,8 +60,8 @@ export class SshKeygen implements AsyncDisposable {
   }
 
   /**
-   * Who has made a signature: a key, and the name that the file of allowed signers gives it; null without such a file. A
-   * `UserError` if it is no signature of these bytes, or of nobody in the file.
+   * Returns the signer of a signature: its key, and the name in the file of allowed signers (null without that file). Throws
+   * a `UserError` if the signature is not for these bytes, or its key is not in the file.
    */
   async signerIn(
     { signed, signature }: { signed: Buffer; signature: Buffer },
@@ -114,11 +114,11 @@ export class SshKeygen implements AsyncDisposable {
     )
   }
 
-  /** The public half of the private file of a security key; null: it has a passphrase, or is not there. */
+  /** Returns the public half of a security key's private file. Null: it has a passphrase, or is missing. */
   async #refuseReadable(path: string): Promise<string | null> {
     const ran = await this.#run(['-y', '-P', '', '-f', path])
     if (ran.exitCode !== 0) return null
-    // Its file says only where on the device the key is.
+    // This file only says where on the device the key is.
     if (ran.stdout.startsWith('sk-')) return ran.stdout
     throw new UserError('CM0707', `Rounds can read the private key ${path}, so an agent could sign with it, too.`, {
       hint: `Give it a passphrase (ssh-keygen -p -f ${path}), load it (ssh-add), and name ${path}.pub; or use a security key.`,
@@ -139,7 +139,7 @@ export class SshKeygen implements AsyncDisposable {
   }
 }
 
-/** Who has signed: the fingerprint of the key, and the name that it is known by; null: nobody was asked. */
+/** Signer: fingerprint of the key, and its known name; null: no file of allowed signers. */
 export interface Signer {
   key: string
   name: string | null
@@ -152,7 +152,7 @@ async function keyText(path: string): Promise<string> {
   return read.text
 }
 
-/** The key in a line such as `ssh-ed25519 AAAA… comment`. */
+/** Parses the key in a line like `ssh-ed25519 AAAA… comment`. */
 function publicKey(line: string, name: string): { bytes: Buffer; name: string } {
   const [, type = '', base64 = ''] = /^([a-z0-9@.-]+) ([A-Za-z0-9+/=]+)(?:\s|$)/.exec(line.trim()) ?? []
   const bytes = Buffer.from(base64, 'base64')
@@ -177,7 +177,7 @@ function armored(blob: Buffer): string {
   return [BEGIN, ...lines, END, ''].join('\n')
 }
 
-/** The key that a signature says it is made with: `SSHSIG`, a version, and then the key, with its length before it. */
+/** Returns the key that a signature names: `SSHSIG`, a version, then the length of the key and the key. */
 function keyIn(blob: Buffer): Buffer | null {
   if (blob.length < 14 || blob.subarray(0, 6).toString() !== 'SSHSIG') return null
   const end = 14 + blob.readUInt32BE(10)

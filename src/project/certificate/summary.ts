@@ -6,14 +6,14 @@ import { oneLine, titleLine } from '../../tell/words/safe-text.ts'
 import type { CheckedBundle } from './check.ts'
 import { linesOfBundle, outcomeOf } from './check-words.ts'
 
-/** The most rows of a table or list, and the longest quote and command line in it, characters. */
+/** Most rows of a table or list; longest quote and command line in it, in characters. */
 const MOST_ROWS = 50
 const QUOTE_CHARS = 300
 const NAME_CHARS = 120
 
 /**
- * What came of checking a bundle, as Markdown (GFM) for the summary of a CI job; its first line is the outcome. What a bundle
- * says is a stranger's: no link, image, mention or HTML comes of it.
+ * Returns the result of a bundle check as Markdown (GFM) for the summary of a CI job; the first line is the outcome. A
+ * bundle is a stranger's text, so it yields no link, image, mention or HTML.
  */
 export function summaryOfBundle(checked: CheckedBundle): string {
   const { certificate, holds } = checked
@@ -28,7 +28,7 @@ export function summaryOfBundle(checked: CheckedBundle): string {
   return `${sections.filter(each => each !== '').join('\n\n')}\n\n`
 }
 
-/** That a bundle could not be checked, likewise. */
+/** Returns the same summary for a bundle that could not be checked. */
 export function summaryOfProblem(message: string): string {
   return `## Certificate failed: ${escapeMarkdown(oneLine(message, 1000))}\n\n`
 }
@@ -53,7 +53,7 @@ function gatesOf({ certificate, gates }: CheckedBundle): string[] {
   return ['### Gates', table(['gate', 'as the certificate says', 'here'], rows)]
 }
 
-/** What does not follow from the bundle, a line each. */
+/** Returns what the bundle does not prove, one line each. */
 function unprovedIn({ certificate, signer, ran }: CheckedBundle): string[] {
   const { contract, gates, review, protectedChanged, network } = certificate
   const open = askingOf(contract).filter(({ state }) => state !== 'proved')

@@ -28,9 +28,9 @@ import {
 } from './steer.ts'
 
 /**
- * Does what a person asks of the session that runs, on its own screen or from another terminal; null: none does just
- * now. Answers with what came of it.
- * @param watched told of a watcher, between two sessions too
+ * Carries out a person's command on the running session, from its own screen or another terminal, and returns the reply.
+ * `session` null: none runs now.
+ * @param watched receives a watcher, between two sessions too
  */
 export async function handleCommand(
   command: Command,
@@ -129,7 +129,7 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   const { running, decision } = runner.state
   if (asked.endedBy !== null) return aboutToEnd(id)
   if (asked.isPaused) {
-    // What an interruption holds goes on with the next session, and what is paused does not.
+    // After an interruption the run starts the next session; after a pause it must not.
     asked.pause()
     return alreadyPaused(id)
   }
@@ -187,7 +187,7 @@ function alreadyPaused(id: string): Reply {
   return refused('already-paused', `${id} is paused already; codemachine unpause continues.`)
 }
 
-/** A secret was stored: where its value is asked for, that is the answer. */
+/** Handles a newly stored secret: it answers an open question for its value. */
 function secretSet(key: string, session: RunningSession): Reply {
   const { id, runner } = session
   const { decision } = runner.state
@@ -223,7 +223,7 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
     const why = refusalOfReplan(runner.state)
     return why === null ? tellTemplate({ text, go }, session) : refused('limit-reached', why)
   }
-  // Once it is taken nothing is asked any more until the plan is changed.
+  // Once a plan is accepted, no question is open until the plan changes.
   const isAnswer = asksAboutPlan(session) && !go
   const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
   if (!isTaken) return NOBODY
@@ -237,7 +237,7 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   )
 }
 
-/** Puts the plan back as it was before its last change: only while nothing runs that reads or writes it. */
+/** Restores the plan from before its last change, only while nothing runs that reads or writes it. */
 async function putPlanBack({ id, runner, asked }: RunningSession): Promise<Reply> {
   const { running, replan, pausedAt } = runner.state
   if (runner.isEnding) return NOBODY
@@ -255,7 +255,7 @@ function refusalOfReplan(state: SessionState): string | null {
   return inTemplate(template, 'refusesReplan', () => kind?.refusesReplan?.(work, state) ?? null)
 }
 
-/** Has the template of the session change its plan; nothing is carried out before that is accepted, so that it holds no more. */
+/** Asks the session's template to change its plan. Nothing runs before the new plan is accepted, so no pause is needed. */
 function tellTemplate({ text, go }: { text: string; go: boolean }, session: RunningSession): Reply {
   const { id, runner } = session
   const { running, waiting } = runner.state
@@ -268,7 +268,7 @@ function tellTemplate({ text, go }: { text: string; go: boolean }, session: Runn
   return done(`${first}The plan of ${id} is changed ${when}; ${then}.`)
 }
 
-/** Journals that it was asked for, and breaks off what runs; false if the session is over. */
+/** Journals the request and interrupts the running work. Returns false if the session is over. */
 function tellReplan(
   { text, go, holds = !go }: { text: string; go: boolean; holds?: boolean },
   { runner, asked }: RunningSession,
@@ -280,13 +280,13 @@ function tellReplan(
   return true
 }
 
-/** Whether the session asks whether its plan may be carried out. */
+/** Returns whether the session asks if its plan may run. */
 function asksAboutPlan({ runner }: RunningSession): boolean {
   const { decision, ended } = runner.state
   return decision?.id === PLAN_DECISION && ended === null
 }
 
-/** Makes the decision that the session asks for; the answer that comes first counts. It takes back a pause, too. */
+/** Answers the session's open question; the first answer counts. It also ends a pause. */
 function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   const { id, runner, asked } = session
   const refusal = refusalOf(answer, runner.state) ?? refusalOfVersion(answer, session)
@@ -307,7 +307,7 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   return done(isPlan ? `${id} continues.` : `${id} continues with: ${oneLine(label, LABEL_CHARS)}`)
 }
 
-/** Why an answer to another version of the plan is not taken: a person has not seen the one that waits; null if it is that one. */
+/** Refuses an answer to another version of the plan: the person has not seen the open one. Null: the version is right. */
 function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession): Reply | null {
   if (version === undefined) return null
   const { id, runner } = session
@@ -320,22 +320,22 @@ function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession):
   return refused('other-version', message)
 }
 
-/** The beginning of a session. What is asked in its first moment waits until the session can take it. */
+/** The beginning of a session. A command in this moment waits until the session can handle it. */
 export class Beginning {
   #begun: PromiseWithResolvers<void> | null = Promise.withResolvers<void>()
 
-  /** A session is about to begin. */
+  /** Marks that a session is about to begin. */
   expect(): void {
     this.#begun ??= Promise.withResolvers<void>()
   }
 
-  /** It has begun. */
+  /** Marks that it has begun. */
   end(): void {
     this.#begun?.resolve()
     this.#begun = null
   }
 
-  /** Resolves at once if none is beginning, else when it has begun; with the signal, or after 8 s, in any case. */
+  /** Resolves at once if no session is beginning, else when it has begun. Also resolves on the signal, or after 8 s. */
   async wait(clock: World['clock'], signal: AbortSignal): Promise<void> {
     if (this.#begun === null) return
     const over = new AbortController()
@@ -344,14 +344,14 @@ export class Beginning {
   }
 }
 
-/** Shorter than `REPLY_MS`, so that whoever asks is answered. */
+/** Shorter than `REPLY_MS`, so that the requester gets an answer. */
 const BEGIN_MS = 8_000
-/** How long a run in another process may take to answer, ms. */
+/** How long a run in another process may take to answer, in ms. */
 const REPLY_MS = 10_000
 
 /**
- * Asks something of the codemachine that runs in the work directory, in whatever process. Resolves with its answer; null
- * if none runs there. A `UserError` if that cannot be known, or it does not answer within 10 s.
+ * Sends a command to the codemachine that runs in the work directory, in any process. Returns its reply; null if none runs
+ * there. Throws a `UserError` if that is unknown, or there is no reply within 10 s.
  */
 export async function askRun(
   { clock, platform }: Pick<World, 'clock' | 'platform'>,

@@ -11,18 +11,18 @@ import { agentOf, wordsForPart } from '../../tell/words/plan.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { AskedLimits } from '../watch/live-settings.ts'
 
-/** The session that runs, and how a person reaches it. */
+/** The running session, and how a person reaches it. */
 export interface RunningSession {
   id: string
   runner: Session
   asked: PersonAsked
-  /** How many prompts wait in the queue. */
+  /** Returns the number of prompts in the queue. */
   waiting(): Promise<number>
-  /** Has it take so much in all, from its next round on; null: its limits stay as they are. */
+  /** Sets the session's total limits from its next round on; null: its limits are fixed. */
   limit: ((wanted: AskedLimits) => void) | null
 }
 
-/** Tells the running turn what a person says, or the next round; says who reads it, and when. */
+/** Passes a person's message to the running turn or the next round. The reply says who reads it, and when. */
 export async function steer(text: string, session: RunningSession): Promise<Reply> {
   const readsNow = readNow(session)
   const taken = await session.runner.steer(text)
@@ -43,7 +43,7 @@ export async function steer(text: string, session: RunningSession): Promise<Repl
   }
 }
 
-/** Who reads what the running turn takes, and when: those who work for the agent of the round do not, and it waits for them. */
+/** Says who reads a message to the running turn, and when. Its agents do not read it, and it waits for them. */
 function readNow(session: RunningSession): string {
   const { atWork } = session.runner.delegation.agents
   const [first] = atWork
@@ -65,7 +65,7 @@ function readerNow({ id, runner }: RunningSession): string {
     : `The agent of round ${round} (${words})`
 }
 
-/** Who reads later what nobody reads now, and when. */
+/** Says who will read a message later, if nobody reads it now. */
 function keptUntil(session: RunningSession): string {
   const { id, asked } = session
   if (isSummedUpOnly(session))
@@ -96,12 +96,12 @@ function listed(atWork: readonly AgentWorking[]): string {
   return `${names.join(', ')}${left === 0 ? '' : ` and ${left} more`}`
 }
 
-/** By what an agent can be named: its own name where it is the only one of it, else that of the instance. */
+/** Returns the name for an agent: its own name if only one instance works, else the instance's. */
 function shortName({ agent, instance }: AgentWorking, atWork: readonly AgentWorking[]): string {
   return atWork.filter(each => each.agent === agent).length === 1 ? agent : instance
 }
 
-/** Tells an agent at work in the round what a person says. */
+/** Passes a person's message to an agent at work in the round. */
 export async function steerAgent(named: string, text: string, session: RunningSession): Promise<Reply> {
   const { runner } = session
   const agent = findAgent(named, session)
@@ -117,7 +117,7 @@ export async function steerAgent(named: string, text: string, session: RunningSe
   return done(`${instance} reads it with its next step; ${callerOf(agent, session)} is not told.`)
 }
 
-/** Who has given an agent its work, in the middle of a sentence. */
+/** Names the caller of an agent, for the middle of a sentence. */
 function callerOf({ parent }: AgentWorking, { runner }: RunningSession): string {
   if (parent !== null) return parent.instance
   const { running } = runner.state
@@ -135,7 +135,7 @@ export function stopAgent(named: string, session: RunningSession): Reply {
   return done(`${instance} is stopped now; ${callerOf(agent, session)} is told that a person did it, and continues.`)
 }
 
-/** The agent at work that a person names, by its instance or, where it is the only one of it, by its agent; or why there is none. */
+/** Returns the agent at work that a person names, by instance, or by agent if it has only one instance. Else a refusal. */
 function findAgent(named: string, { id, runner }: RunningSession): AgentWorking | Reply {
   const { atWork, ended } = runner.delegation.agents
   const exact = atWork.find(({ instance }) => instance === named)
@@ -158,7 +158,7 @@ function findAgent(named: string, { id, runner }: RunningSession): AgentWorking 
   return refused('unknown-agent', `There is no agent "${oneLine(named, LABEL_CHARS)}" at work in ${id}; ${instead}.`)
 }
 
-/** Tells the running turn, and the agent that has asked, what a person answers to a question of the session. */
+/** Passes a person's answer to the running turn, and to the agent that asked. */
 export async function takeAnswer(
   { session: of, question, agent: asker, text }: CommandOf<'answer'>,
   session: RunningSession,
@@ -178,7 +178,7 @@ export async function takeAnswer(
   return { code: 'kept', message: `${keptUntil(session)}${too}` }
 }
 
-/** An answer changes the work, so it is not for a round that only looks: the next one is told. */
+/** An answer changes the work, so a round that only looks does not get it: the next one does. */
 async function tellRound(text: string, question: string, { runner }: RunningSession): ReturnType<Session['steer']> {
   const { running, kind } = runner.state
   if (running?.part == null || !partOf(kind, running.part).free) return await runner.steer(text, question)
@@ -189,7 +189,7 @@ async function tellRound(text: string, question: string, { runner }: RunningSess
 /** A command of this type. */
 export type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>
 
-/** Whether only the summary of the session follows, though nobody has asked it to end. */
+/** Returns whether only the session's summary is left to write, though nobody asked it to end. */
 function isSummedUpOnly({ runner, asked }: RunningSession): boolean {
   return !runner.isEnding && asked.endedBy === null && onlySumsUp(runner.state)
 }
@@ -203,24 +203,24 @@ function onlySumsUp(state: SessionState): boolean {
   return inTemplate(template, 'isSummedUp', () => kind?.isSummedUp?.(work, state) ?? false)
 }
 
-/** What is said of a session that takes no more of this kind. */
+/** Reply of a session that accepts no more commands of this kind. */
 export function aboutToEnd(id: string): Reply {
   return refused('ending', `${id} is about to end; codemachine resume continues.`)
 }
 
-/** The session does it; a sentence that says what. */
+/** Reply for a command that is carried out; `message` says what happens. */
 export function done(message: string): Reply {
   return { code: 'done', message }
 }
 
-/** The session does not; a sentence that says why. */
+/** Reply for a refused command; `message` says why. */
 export function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: string): Reply {
   return { code, message }
 }
 
-/** What is said where no session runs, though its run does. */
+/** Reply if a run exists, but no session in it. */
 export const NOBODY = refused('no-session', 'No session is running now. Try again in a moment.')
-/** How a person makes a decision from a terminal. */
+/** Command with which a person answers from a terminal. */
 export const TO_DECIDE = 'codemachine decide'
-/** How much of a name or a label is shown, in characters. */
+/** Longest shown part of a name or label, in characters. */
 export const LABEL_CHARS = 200

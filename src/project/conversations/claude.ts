@@ -5,16 +5,16 @@ import { memberOf } from '../../base/json.ts'
 import type { Conversation, ConversationText, PlannedStep } from '../../core/shapes/conversation.ts'
 import { type ConversationSource, type Ends, MOST_LISTED, MOST_SAID, MOST_STEPS, objectsAtEnds } from './source.ts'
 
-/** What of a session's file is read to list it, and to continue from it. */
+/** How much of a session's file to read for a list, and for a continuation. */
 const LISTED: Ends = { first: 256 * 1024, last: 256 * 1024 }
 const READ: Ends = { first: 256 * 1024, last: 16 * 1024 * 1024 }
 /** Claude Code names the folder of a longer path by its beginning and a hash. */
 const NAME_CHARS = 200
-/** How a message begins that Claude Code itself wrote in the person's name. */
+/** How messages begin that Claude Code itself wrote in the person's name. */
 const OWN_WORDS = /^(?:<(?:command-|local-command-|bash-|task-notification|system-reminder)|\[Request interrupted)/
 
 /**
- * The sessions of Claude Code: a file of JSON lines for each, in a folder for each directory.
+ * Reads the sessions of Claude Code: one file of JSON lines each, in one folder per directory.
  * @param directories the names of the work directory
  * @param home Claude Code's folder, such as `~/.claude`
  */
@@ -56,7 +56,7 @@ export function claudeConversations(directories: readonly string[], home: string
   }
 }
 
-/** A session that cannot be read is said where it is asked for. */
+/** Skip an unreadable session here; opening it reports the problem. */
 function nullIfUnreadable(error: unknown): null {
   if (error instanceof UserError || systemErrorCode(error) !== null) return null
   throw error
@@ -74,7 +74,7 @@ async function sessionsIn(root: string, folder: string): Promise<string[]> {
   return (await namesIn(join(root, folder))).filter(name => name.endsWith('.jsonl')).map(name => join(folder, name))
 }
 
-/** Nothing, where there is no such folder. */
+/** Returns no names if there is no such folder. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder)
@@ -97,14 +97,14 @@ async function newestFirst(root: string, files: readonly string[]): Promise<stri
   return dated.toSorted((a, b) => b.at - a.at).map(({ file }) => file)
 }
 
-/** What the file of a session says. */
+/** Content of a session's file. */
 interface ClaudeSession extends ConversationText {
   directory: string
 }
 
 /** Reads the lines at both ends of a session's file. Pure. */
 function readSession(first: readonly object[], last: readonly object[]): ClaudeSession {
-  // Later ones name the folder that its shell is in.
+  // The first `cwd` counts: later ones name the folder of its shell.
   const directory = [...first, ...last].map(line => memberOf(line, 'cwd')).find(each => typeof each === 'string')
   const entries = last.filter(line => memberOf(line, 'isSidechain') !== true)
   return {
@@ -126,7 +126,7 @@ function said(line: object): ConversationText['said'] {
   return OWN_WORDS.test(text) ? [] : [{ by: 'person', text }]
 }
 
-/** The plan as its calls leave it: `TodoWrite` gives all of it, `TaskCreate` and `TaskUpdate` a step. */
+/** Returns the plan after its calls: `TodoWrite` gives the whole plan, `TaskCreate` and `TaskUpdate` one step. */
 function planOf(entries: readonly object[]): PlannedStep[] {
   let steps = new Map<string, PlannedStep>()
   for (const entry of entries) {

@@ -5,25 +5,25 @@ import { type AskCodex, type AskOptions, askAppServer } from '../../engines/code
 import { numberMember, RequestFailure, stringMember } from '../../engines/codex/wire.ts'
 import { type ConversationSource, MOST_LISTED, MOST_SAID, MOST_STEPS, objectsAtEnds, unreadable } from './source.ts'
 
-/** Which codex is asked, and where its home is. */
+/** The codex to ask, and its home. */
 export interface CodexConversations extends Pick<AskOptions, 'path' | 'env' | 'directory' | 'clock' | 'platform'> {
-  /** The person's CODEX_HOME, in which all rollouts lie. */
+  /** The person's CODEX_HOME, which holds all rollouts. */
   home: string
   signal: AbortSignal
 }
 
-/** The clients in which a person talks with codex, and those of a person's scripts. */
+/** Clients in which a person talks with codex, and those of a person's scripts. */
 const KINDS = ['cli', 'vscode', 'exec', 'appServer']
-/** The client whose threads are rounds of codemachine: codex takes it from `initialize`. */
+/** Client whose threads are rounds of codemachine; codex takes it from `initialize`. */
 const OWN_CLIENT = 'codemachine'
-/** Of a rollout, so many bytes at its end are searched for the plan. */
+/** Bytes at the end of a rollout that are searched for the plan. */
 const ROLLOUT_BYTES = 8 * 1024 * 1024
-/** What codex answers for an id that it has no thread of. */
+/** Codex's error messages for an unknown thread id. */
 const UNKNOWN_ID = /not loaded|not found|no rollout|invalid thread id/i
 
 /**
- * The threads of codex, as its app-server tells of them; nothing is resumed. Codex keeps no plan among the items of a thread, so that
- * is read at the end of the rollout.
+ * Reads the threads of codex from its app-server, and resumes none. Codex keeps no plan in a thread's items, so it is read
+ * from the end of the rollout.
  * @param directories the names of the work directory
  */
 export function codexConversations(directories: readonly string[], options: CodexConversations): ConversationSource {
@@ -58,7 +58,7 @@ export function codexConversations(directories: readonly string[], options: Code
   }
 }
 
-/** Null if there is no such thread. Newer versions answer with the last turns, without what the agent did in between. */
+/** Returns null if there is no such thread. Newer versions return the last turns without the agent's steps between them. */
 async function readThread(ask: AskCodex, threadId: string): Promise<{ thread: unknown; turns: unknown } | null> {
   try {
     const thread = await ask('thread/read', { threadId })
@@ -96,7 +96,7 @@ function saidIn(turns: unknown): ConversationText['said'] {
   return said.filter(({ text }) => text.trim() !== '').slice(-MOST_SAID)
 }
 
-/** The plan of the last call of `update_plan` in a rollout. Pure. */
+/** Returns the plan of the last `update_plan` call in a rollout. Pure. */
 export function planIn(rollout: readonly object[]): PlannedStep[] {
   const call = rollout
     .map(line => memberOf(line, 'payload'))

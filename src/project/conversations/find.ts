@@ -19,7 +19,7 @@ import type { ConversationSource } from './source.ts'
 
 /** The conversations of a work directory with the agents of this machine. */
 export class Conversations {
-  /** Takes the secrets of the machine and the project out of what they say. */
+  /** Removes the secrets of the machine and the project from their text. */
   readonly redactor: Redactor
   readonly #sources: ReadonlyMap<ConversationMaker, ConversationSource>
   readonly #directories: readonly string[]
@@ -36,9 +36,9 @@ export class Conversations {
   }
 
   /**
-   * Finds out where they lie, and reads none yet.
+   * Finds where the conversations are, without reading any.
    * @param typed the work directory as it was named; absolute
-   * @param onProblem told a sentence of each agent whose conversations cannot be read
+   * @param onProblem receives one sentence for each agent whose conversations are unreadable
    */
   static async open(
     world: World,
@@ -47,7 +47,7 @@ export class Conversations {
   ): Promise<Conversations> {
     const { env, home, clock, platform, signal } = world
     const { directory, folder, root, secrets } = records
-    // An agent notes the one or the other.
+    // An agent may have recorded either name.
     const directories = [...new Set([directory, typed])]
     const codexHome = await chooseCodexHome({ setting: 'own', env, home, codemachineHome: root, directory: world.cwd })
     const sources = new Map<ConversationMaker, ConversationSource>()
@@ -68,7 +68,7 @@ export class Conversations {
     return new Conversations(sources, { redactor, directories, onProblem })
   }
 
-  /** The newest first. */
+  /** Returns all conversations, newest first. */
   async list(): Promise<Conversation[]> {
     const found = await Promise.all(
       [...this.#sources.values()].map(source =>
@@ -84,7 +84,7 @@ export class Conversations {
       .sort((a, b) => b.at - a.at)
   }
 
-  /** The conversation whose id is or begins so. A `UserError` if there is none in this directory, or there are several. */
+  /** Returns the conversation whose id begins with `wanted`. Throws a `UserError` if there is none here, or several. */
   async find(wanted: string): Promise<Conversation & ConversationText> {
     const shown = oneLine(wanted, 60)
     const listed = (await this.list()).filter(({ id }) => id.startsWith(wanted))
@@ -108,7 +108,7 @@ export class Conversations {
     })
   }
 
-  /** What was said in one that was listed. */
+  /** Reads the text of a listed conversation. */
   async read({ maker, id }: Conversation): Promise<Conversation & ConversationText> {
     const read = (await this.#sources.get(maker)?.read(id)) ?? null
     if (read !== null) return read
@@ -125,7 +125,7 @@ export class Conversations {
   }
 }
 
-/** What an id looks like: it becomes part of a goal, and of a path. No whole one is shorter than the second says. */
+/** Shape of an id: it becomes part of a goal, and of a path. A complete id is at least 20 characters long. */
 const ID = /^[\w-]{1,80}$/
 const WHOLE_ID = /^[\w-]{20,80}$/
 

@@ -3,16 +3,16 @@ import { withMaterials } from '../../core/rules/outputs.ts'
 import { CONVERSATION_MAKERS, type Conversation, type ConversationText } from '../../core/shapes/conversation.ts'
 import type { Redactor } from '../../secrets/redactor.ts'
 
-/** The most characters of the person's request, of all else together, of a message and of a step of the plan. */
+/** Longest request of the person, other material together, single message, and step of the plan, in characters. */
 const REQUEST_CHARS = 100_000
 const MATERIAL_CHARS = 8_000
 const MESSAGE_CHARS = 1_200
 const STEP_CHARS = 200
 
 /**
- * The goal that continues a conversation: the person's own request, and below it what was said and planned, marked as no
- * instruction. Without secrets and control characters. Null if the person has asked for nothing. Pure but for `redactor`.
- * @param request replaces the person's last request in the conversation; left out: that one counts
+ * Returns the goal that continues a conversation: the person's own request, then the messages and the plan, marked as no
+ * instruction. It removes secrets and control characters. Null if the person asked for nothing. Pure but for `redactor`.
+ * @param request replaces the person's last request; left out: that one counts
  */
 export function goalFrom(
   { maker, id, said, plan }: Conversation & ConversationText,
@@ -31,7 +31,7 @@ export function goalFrom(
   const about = `This continues a conversation with ${name} in this directory (${id}). Its changes are in the files.`
   const parts = [
     ...(steps.length === 0 ? [] : [`The agent's plan:\n${steps.join('\n')}`]),
-    // The newest first: what has no room is the oldest.
+    // Newest first: if space runs out, the oldest are cut.
     ...(messages.length === 0 ? [] : [`The last messages, the newest first:\n\n${messages.toReversed().join('\n\n')}`]),
   ]
   const input = `${asked}\n\n${about}`

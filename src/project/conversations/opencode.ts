@@ -5,13 +5,13 @@ import { messageOf, systemErrorCode } from '../../base/errors.ts'
 import type { Conversation, ConversationText } from '../../core/shapes/conversation.ts'
 import { type ConversationSource, MOST_LISTED, MOST_SAID, MOST_STEPS, unreadable } from './source.ts'
 
-/** How long a database is waited for that opencode is writing, ms. */
+/** How long to wait for a database that opencode is writing, in ms. */
 const WAIT_MS = 2_000
-/** Of a message, so many characters are read. */
+/** Most characters that are read of a message. */
 const TEXT_CHARS = 100_000
 
 /**
- * The sessions of opencode, in its SQLite database (since 1.2, which moved them there).
+ * Reads the sessions of opencode from its SQLite database, where they are since 1.2.
  * @param directories the names of the work directory
  * @param home opencode's folder, such as `~/.local/share/opencode`
  */
@@ -62,7 +62,7 @@ function textOf(database: DatabaseSync, id: string): ConversationText {
   }
 }
 
-/** What a look into the database gives; `none` where there is no database. */
+/** Returns what `look` finds in the database; `none` if there is no database. */
 async function inDatabase<T>(path: string, none: T, look: (database: DatabaseSync) => T): Promise<T> {
   try {
     if (!(await lstat(path)).isFile()) throw unreadable(path, 'is not read: it is a link, or no file.')
@@ -71,7 +71,7 @@ async function inDatabase<T>(path: string, none: T, look: (database: DatabaseSyn
     throw error
   }
   try {
-    // Node has it since 22.13. It is loaded only where there is something to read.
+    // Node has it since 22.13. Load it only if there is a database to read.
     const { DatabaseSync } = await import('node:sqlite')
     const database = new DatabaseSync(path, { readOnly: true, timeout: WAIT_MS })
     try {

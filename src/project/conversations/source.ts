@@ -5,27 +5,27 @@ import type { Conversation, ConversationText } from '../../core/shapes/conversat
 import { isWithin } from '../../platform/files.ts'
 import { readEnds } from '../../workspace/files/inside-directory.ts'
 
-/** How many conversations of an agent are listed at most. */
+/** Most listed conversations of an agent. */
 export const MOST_LISTED = 20
-/** How many messages of a conversation are read at most, the last ones. */
+/** Most messages that are read of a conversation, from its end. */
 export const MOST_SAID = 20
-/** How many steps of a plan are read at most. */
+/** Most steps that are read of a plan. */
 export const MOST_STEPS = 50
 
-/** Where the conversations with one agent are read. Nothing there is ever written. Both throw a `UserError` for what cannot be read. */
+/** Reads the conversations with one agent, and never writes there. Both methods throw a `UserError` for unreadable ones. */
 export interface ConversationSource {
-  /** The newest ones of the directory, at most `MOST_LISTED`. */
+  /** Returns the newest ones of the directory, at most `MOST_LISTED`. */
   list(): Promise<Conversation[]>
-  /** The one with that whole id, of whatever directory; null if there is none. */
+  /** Returns the one with exactly that id, of any directory; null: none. */
   read(id: string): Promise<(Conversation & ConversationText) | null>
 }
 
-/** Why a conversation cannot be read; `what` begins the sentence, `why` goes on after it. */
+/** Returns the error for an unreadable conversation; `what` begins the sentence, `why` ends it. */
 export function unreadable(what: string, why: string): UserError {
   return new UserError('CM0624', `${what} ${why}`)
 }
 
-/** The JSON objects on the whole lines of a text, one a line; a line that has none is passed over. */
+/** Returns the JSON objects of a text with one object a line; it skips all other lines. */
 function objectsIn(text: string): object[] {
   return text.split('\n').flatMap(line => {
     const value = line.startsWith('{') ? parsedOrNull(line) : null
@@ -33,15 +33,15 @@ function objectsIn(text: string): object[] {
   })
 }
 
-/** How much of the beginning of a file is read, and of its end, in bytes. */
+/** Bytes to read at the beginning and the end of a file. */
 export interface Ends {
   first: number
   last: number
 }
 
 /**
- * The objects at both ends of a file of JSON lines, however long it is. Throws a `UserError` if it is no file that can be read, or
- * a link leads to it out of `root`.
+ * Reads the objects at both ends of a file of JSON lines of any length. Throws a `UserError` if the file is unreadable, or a
+ * link leads out of `root`.
  */
 export async function objectsAtEnds(
   path: string,
@@ -61,7 +61,7 @@ async function liesWithin(root: string, path: string): Promise<boolean> {
     return isWithin(folder, file)
   } catch (error) {
     if (systemErrorCode(error) === null) throw error
-    // What is not there is said by who reads it.
+    // The reader reports a missing file.
     return true
   }
 }

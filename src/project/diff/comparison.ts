@@ -13,8 +13,8 @@ import { carryOutRewind, holdSavepoints, lookAtSavepoints, type OpenSavepoints, 
 import type { World } from '../world.ts'
 
 /**
- * Which two states of the files are compared: two that are named as for `codemachine diff`, what a round began with and left,
- * or what a session that has ended did.
+ * Two states of the files to compare: two named as for `codemachine diff`, the start and end of a round, or those of an
+ * ended session.
  */
 export type ComparedStates =
   | { kind: 'between'; from: string; to: string }
@@ -22,9 +22,9 @@ export type ComparedStates =
   | { kind: 'round'; session: string | null; round: number }
 
 /**
- * The states that are meant by what stands behind `/diff`: nothing (since the start), a round, a savepoint (since that), or
- * two. Throws a `UserError` for more.
- * @param session the session that is shown, whose rounds and start are meant; null: that of the newest savepoint
+ * Parses the argument of `/diff`: nothing (since the start), a round, a savepoint (since that), or two. Throws a `UserError`
+ * for more.
+ * @param session session on the screen, whose rounds and start are meant; null: that of the newest savepoint
  */
 export function statesTyped(typed: string, session: string | null): ComparedStates {
   const [first = 'start', second, third] = typed.split(/\s+/).filter(word => word !== '')
@@ -35,35 +35,35 @@ export function statesTyped(typed: string, session: string | null): ComparedStat
   return { kind: 'between', from: named(first), to: named(second ?? 'now') }
 }
 
-/** What differs between two states of the files. */
+/** Differences between two states of the files. */
 export interface Comparison {
   /** A savepoint's id, or `now`. */
   from: string
   to: string
-  /** The files that are listed: the first 5,000 in git's order. */
+  /** Listed files: the first 5,000 in git's order. */
   files: readonly FileDifference[]
-  /** Of all files, listed or not: how many, and their lines. */
+  /** Number of all files, listed or not, and of their lines. */
   count: number
   added: number
   removed: number
 }
 
-/** A line of a file's diff. `hunk`: the heading of a change; `note`: a remark that is no line of the file. */
+/** A line of a file's diff. `hunk`: heading of a change; `note`: a remark that is no line of the file. */
 export interface DiffLine {
   kind: 'hunk' | 'same' | 'added' | 'removed' | 'note'
-  /** Line numbers from 1 before and after the change; null where the line is not in that file. */
+  /** Line numbers from 1 before and after the change; null: the line is not in that file. */
   before: number | null
   after: number | null
-  /** As it is in the file, without its newline. */
+  /** The line as in the file, without its newline. */
   text: string
 }
 
 const MOST_FILES = 5_000
-/** A file of which git gives a diff has at most 4 MiB, before and after. */
+/** Git shows the diff of a file up to 4 MiB, before and after. */
 const MOST_BYTES = 16 * 1024 * 1024
 const MOST_LINES = 200_000
 
-/** Two states of the files of a work directory that are compared, also while a session runs there. Dispose of it to let them go. */
+/** Compares two states of a work directory's files, also while a session runs there. Dispose of it to close it. */
 export class OpenComparison implements AsyncDisposable {
   readonly #world: World
   readonly #records: Records
@@ -71,7 +71,7 @@ export class OpenComparison implements AsyncDisposable {
   readonly #onWarning: (warning: string) => void
   #look: OpenSavepoints | null = null
   #trees: { before: NamedState; after: NamedState } | null = null
-  /** What is being done: git works on one thing at a time. */
+  /** Running work: git does one thing at a time. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(world: World, records: Records, states: ComparedStates, onWarning: (warning: string) => void) {
@@ -81,7 +81,7 @@ export class OpenComparison implements AsyncDisposable {
     this.#onWarning = onWarning
   }
 
-  /** Looks at the files anew. Throws a `UserError` without such savepoints, `GitStopped` once the signal is aborted. */
+  /** Reads the files again. Throws a `UserError` without these savepoints, `GitStopped` once the signal is aborted. */
   read(signal: AbortSignal): Promise<Comparison> {
     return this.#alone(async () => {
       const open = await this.#open()
@@ -101,7 +101,7 @@ export class OpenComparison implements AsyncDisposable {
     })
   }
 
-  /** The diff of a file that was read: at most 200,000 lines, the last of which then says how many it leaves out. */
+  /** Returns the diff of a file from the last read: at most 200,000 lines. The last line then says how many are left out. */
   lines(file: FileDifference, signal: AbortSignal): Promise<DiffLine[]> {
     const remark = whyWithoutLines(file)
     if (remark !== null) return Promise.resolve([noteOf(remark)])
@@ -115,7 +115,7 @@ export class OpenComparison implements AsyncDisposable {
     })
   }
 
-  /** The paths of those files that a gate protects of the session that is looked at; empty where that is not known. */
+  /** Returns the paths that a gate of the compared session protects; empty if the session is unknown. */
   async protectedPaths(files: readonly FileDifference[]): Promise<ReadonlySet<string>> {
     const session = this.#trees?.before.savepoint?.session ?? (await this.#records.sessions()).at(-1)
     if (session === undefined) return new Set()
@@ -125,9 +125,9 @@ export class OpenComparison implements AsyncDisposable {
   }
 
   /**
-   * Looks before a person is asked whether a file is to be put back. Resolves with the name of the later state where the file
-   * has changed again since, which putting it back would undo, too; null otherwise. Throws a `UserError` with exit code 6
-   * while a session runs here.
+   * Checks a file before the screen asks whether to restore it. Returns the name of the later state if the file has changed
+   * again since: a restore would undo that too. Null otherwise. Throws a `UserError` with exit code 6 while a session runs
+   * here.
    */
   beforePutBack(file: FileDifference, signal: AbortSignal): Promise<string | null> {
     return this.#alone(async () => {
@@ -141,7 +141,7 @@ export class OpenComparison implements AsyncDisposable {
     })
   }
 
-  /** The name of the savepoint that was kept before the last rewind, of a file or of all; null if there is none. */
+  /** Returns the name of the savepoint from before the last rewind of one or all files; null: none. */
   keptLast(): Promise<string | null> {
     return this.#alone(async () => {
       const all = await (await this.#open()).savepoints.list()
@@ -151,9 +151,8 @@ export class OpenComparison implements AsyncDisposable {
   }
 
   /**
-   * Makes a file what it was at a state: the one that the others are compared with, or the savepoint that is named. Resolves
-   * with the name of the savepoint that undoes it; null where it was like that already. Throws a `UserError`: with exit code
-   * 6 while a session runs here.
+   * Restores a file from a state: the earlier state of the comparison, or the named savepoint. Returns the name of the
+   * savepoint that undoes it; null if nothing differs. Throws a `UserError`, with exit code 6 while a session runs here.
    */
   putBack(file: FileDifference, to = this.#trees?.before.name): Promise<string | null> {
     return this.#alone(async () => {
@@ -198,7 +197,7 @@ export class OpenComparison implements AsyncDisposable {
   }
 }
 
-/** As a rewind, but on one line of a screen. */
+/** Says the same as a rewind, but on one line of a screen. */
 function whileWorking(error: unknown): never {
   if (!(error instanceof UserError) || error.exitCode !== 6) throw error
   throw new UserError('CM0601', AT_WORK, { exitCode: 6, cause: error })
@@ -217,7 +216,7 @@ async function namesOf(savepoints: SavepointWriter, states: ComparedStates): Pro
   }
 }
 
-/** What a session began with, and its last savepoint; without one what the next session began with, else the files as they are. */
+/** Returns the states around a session: its start, and its last savepoint, else the next session's start, else now. */
 async function statesOfSession(savepoints: SavepointWriter, session: string): Promise<{ from: string; to: string }> {
   const all = (await savepoints.list()).sort((a, b) => a.at - b.at)
   const own = all.filter(each => each.session === session).sort((a, b) => a.round - b.round)
@@ -227,7 +226,7 @@ async function statesOfSession(savepoints: SavepointWriter, session: string): Pr
   return { from: `${session}/start`, to: (last ?? next)?.id ?? 'now' }
 }
 
-/** What a round began with and left: the savepoint before it, and its own, or the files as they are while it works. */
+/** Returns the start and end of a round: the savepoint before it, and its own, or the files now while it runs. */
 async function statesOfRound(
   savepoints: SavepointWriter,
   { session, round }: Extract<ComparedStates, { kind: 'round' }>,
@@ -248,12 +247,12 @@ async function statesOfRound(
   })
 }
 
-/** Why nothing is shown of a file's lines, as a sentence; null where there are some. */
+/** Returns a sentence why a file shows no lines; null: it shows some. */
 function whyWithoutLines({ modeBefore, modeAfter, added, bytes }: FileDifference): string | null {
   if (modeBefore === UNREAD_MODE || modeAfter === UNREAD_MODE)
     return 'Its content was not read: it is too large, not a regular file, or contains a secret.'
   if (added === null) return 'It is not text, or larger than 4 MiB. It differs; no lines are shown.'
-  // git is told paths as text.
+  // Git gets paths as text.
   if (bytes.some(path => toLatin1(Buffer.from(path, 'latin1').toString('utf8')) !== path))
     return 'Its name is not UTF-8: codemachine diff --no-pager shows its lines.'
   return null
@@ -265,13 +264,13 @@ function noteOf(text: string): DiffLine {
 
 const HUNK = /^@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@/
 
-/** The lines of one file in a unified diff, which may go on with other files; at most `most`, and a note on the rest. */
+/** Returns the lines of one file in a unified diff that may contain other files: at most `most`, and a note on the rest. */
 export function linesOfDiff(
   text: string,
   file: Pick<FileDifference, 'modeBefore' | 'modeAfter' | 'added' | 'removed'>,
   most: number,
 ): DiffLine[] {
-  // A file that has become a link, or the other way round, goes and comes.
+  // Git shows a file that became a link, or the reverse, as removed and added.
   const kinds = new Set([file.modeBefore, file.modeAfter].map(mode => mode.slice(0, 3)))
   let left = kinds.size === 2 && !kinds.has('000') ? 2 : 1
   const lines: DiffLine[] = []
@@ -295,15 +294,15 @@ export function linesOfDiff(
   return [...lines, noteOf(`… ${words}; codemachine diff --no-pager prints them.`)]
 }
 
-/** The numbers of the next line before and after the change. */
+/** Numbers of the next line before and after the change. */
 interface LineNumbers {
   before: number
   after: number
-  /** False in the headings of a file. */
+  /** False in a file's headings. */
   isInHunk: boolean
 }
 
-/** A line of the diff; null for a heading of its file. */
+/** Parses a line of the diff; null for a heading of its file. */
 function readLine(line: string, numbers: LineNumbers): DiffLine | null {
   const hunk = line.startsWith('@@') ? HUNK.exec(line) : null
   if (hunk !== null) {

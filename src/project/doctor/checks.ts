@@ -36,7 +36,7 @@ export async function checkDirectory(path: string): Promise<Checked<string>> {
   return { findings: [ok('directory', directory)], value: directory }
 }
 
-/** Whether files can be made in a directory. */
+/** Returns whether files can be created in a directory. */
 async function isWritable(directory: string): Promise<boolean> {
   return await access(directory, constants.W_OK | constants.X_OK).then(
     () => true,
@@ -50,11 +50,11 @@ interface Existing {
   isDirectory: boolean
   /** Permission bits. */
   mode: number
-  /** Tells file systems apart. */
+  /** Identifies the file system. */
   device: number
 }
 
-/** What is at an absolute path, or else at the nearest one above it. */
+/** Returns what is at an absolute path, or else at its nearest existing parent. */
 async function nearestExisting(path: string): Promise<Existing> {
   for (let place = path; ; place = dirname(place)) {
     try {
@@ -67,7 +67,7 @@ async function nearestExisting(path: string): Promise<Existing> {
   }
 }
 
-/** The free space of the file systems that these paths lie on, or will; one finding for each file system. */
+/** Checks the free space of the file systems of these existing or future paths; one finding for each file system. */
 export async function checkDisk(paths: readonly string[]): Promise<Finding[]> {
   const findings = new Map<number, Finding>()
   for (const path of paths.filter(isAbsolute)) {
@@ -81,12 +81,12 @@ export async function checkDisk(paths: readonly string[]): Promise<Finding[]> {
 
 const MIB = 1024 ** 2
 const GIB = 1024 ** 3
-/** Less than this a night of builds may well use up. */
+/** A night of builds may use up less than this. */
 const LITTLE_BYTES = GIB
-/** With less than this journals and savepoints cannot be relied on. */
+/** With less than this, journals and savepoints are not reliable. */
 const TOO_LITTLE_BYTES = 100 * MIB
 
-/** Whether `freeBytes` where `path` lies are enough for a long run. */
+/** Judges whether `freeBytes` at `path` are enough for a long run. */
 export function judgeSpace(path: string, freeBytes: number): Finding {
   const message = `${formatBytes(freeBytes)} free at ${path}`
   if (freeBytes >= LITTLE_BYTES) return ok('disk', message)
@@ -98,7 +98,7 @@ function formatBytes(bytes: number): string {
   return bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.floor(bytes / MIB)} MiB`
 }
 
-/** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
+/** Checks git, the repository around the work directory, and whether commits are possible. Changes nothing. */
 export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string): Promise<Finding[]> {
   const repository = await findRepository(directory)
   const program = await findGit(env, repository?.root ?? directory)
@@ -116,7 +116,7 @@ export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string
   return [git, await repositoryFinding(setting, repository.root)]
 }
 
-/** Git itself says whether it works on the repository and whom it would name: in files, or in the environment. */
+/** Ask git itself whether it opens the repository, and for the author: files or the environment may set it. */
 async function repositoryFinding(setting: GitSetting, root: string): Promise<Finding> {
   const opened = await runGit(setting, ['rev-parse', '--git-dir'])
   if (!opened.ok) {
@@ -140,7 +140,7 @@ function words(text: string): string {
 
 const MEASURED: readonly NodeJS.Platform[] = ['linux', 'darwin', 'win32']
 
-/** Node and the platform. A Node that is too old does not get here: the entry point refuses it. */
+/** Checks Node and the platform. The entry point already refuses a Node that is too old. */
 export async function checkNode({ platform, arch, node }: World): Promise<Finding[]> {
   const message = `Node ${node} on ${platform} ${arch}`
   if (MEASURED.includes(platform)) return [ok('node', message)]
@@ -148,7 +148,7 @@ export async function checkNode({ platform, arch, node }: World): Promise<Findin
   return [warning('node', `${message}, for which there is no codex`, mend)]
 }
 
-/** Finds the processes that runs of codemachine which died have left, in any work directory. */
+/** Finds processes that killed runs of codemachine left in any work directory. */
 export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
   if (platform === 'win32')
     return [ok('leftovers', 'not searched for: on Windows, codemachine cannot recognize its processes')]
@@ -170,12 +170,12 @@ export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
 
 const ELSEWHERE = 'Set CODEMACHINE_HOME to a directory that you can write to.'
 
-/** Where the records are kept, or will be: `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing. */
+/** Returns the present or future folder of the records: `$CODEMACHINE_HOME` or `~/.codemachine`. Creates nothing. */
 export function recordsRoot({ env, home }: Pick<World, 'env' | 'home'>): string {
   return env.CODEMACHINE_HOME || join(home, '.codemachine')
 }
 
-/** Checks where the records are or will be. The first run makes the folder, and closes it to other users. */
+/** Checks the present or future folder of the records. The first run creates it, and closes it to other users. */
 export async function checkRecords(world: World, directory: string | null): Promise<Finding[]> {
   const root = recordsRoot(world)
   if (!isAbsolute(root)) {
@@ -225,19 +225,19 @@ async function boundaryOf(
   )
 }
 
-/** The settings that later checks use. */
+/** Settings for later checks. */
 export interface SettingsInUse {
-  /** The defaults, if there is a mistake in any place. */
+  /** The defaults if any place has a mistake. */
   settings: Settings
-  /** The codex that a setting or the flag names; what `CODEX_BIN` names is not told here. */
+  /** Codex from a setting or the flag; `CODEX_BIN` is not included. */
   codexBin: string | null
-  /** Those that the person has written of, that of the rounds, and that which carries out the tasks of changes. */
+  /** Providers that the person configured, that of the rounds, and that of the tasks of changes. */
   providers: readonly Provider[]
-  /** Names of the engines of other makers that are named for the rounds or a role. */
+  /** Names of other makers' engines that settings name for the rounds or a role. */
   engines: readonly string[]
 }
 
-/** Asks each provider of the person's whether it is there, and has its model. */
+/** Asks each provider of the person whether it answers, and has its model. */
 export async function checkProviders(
   { env, clock, signal }: World,
   { settings, providers }: SettingsInUse,
@@ -253,7 +253,7 @@ export async function checkProviders(
   )
 }
 
-/** Reads the settings of every place. */
+/** Reads the settings of all places. */
 export async function checkSettings(
   world: World,
   directory: string,
@@ -291,7 +291,7 @@ export async function checkSettings(
   }
 }
 
-/** The findings of a check, and the value that later checks need; null if it could not be had. */
+/** Findings of a check, and the value for later checks; null: not available. */
 export interface Checked<T> {
   findings: readonly Finding[]
   value: T | null
@@ -309,7 +309,7 @@ export function problem(check: Check, message: string, mend: string, code: Error
   return { check, status: 'problem', message, code, mend }
 }
 
-/** Of what a check finds, where nothing else is said. */
+/** Default error code of each check. */
 const USUAL_CODES: Record<Check, ErrorCode> = {
   node: 'CM0310',
   directory: 'CM0209',
@@ -337,11 +337,11 @@ const USUAL_CODES: Record<Check, ErrorCode> = {
   remote: 'CM1117',
 }
 
-/** A `UserError` or a system error as a finding; any other error is thrown again. */
+/** Converts a `UserError` or a system error to a finding; rethrows any other error. */
 function problemOf(check: Check, error: unknown, mend: string): Finding {
   if (error instanceof UserError) {
     if (error.hint !== null) return problem(check, error.message, error.hint, error.code)
-    // The sentence of a UserError ends with its mend: `rounds is "x"; use a whole number …`.
+    // The sentence of a UserError ends with its fix: `rounds is "x"; use a whole number …`.
     const [, message = error.message, own = mend] = /^(.*); (.*)$/s.exec(error.message) ?? []
     return problem(
       check,
@@ -354,35 +354,35 @@ function problemOf(check: Check, error: unknown, mend: string): Finding {
   return problem(check, messageOf(error), mend)
 }
 
-/** One run of doctor. Disposing of it ends every process that a check has started and removes the temporary files. */
+/** One run of doctor. Disposing of it ends all processes of the checks, and removes the temporary files. */
 export interface CheckRun extends AsyncDisposable {
   world: World
-  /** The environment of every process that a check starts. */
+  /** Environment of all processes of the checks. */
   env: NodeJS.ProcessEnv
   /** A fresh directory. */
   temporary: string
-  /** By how much a bound is stretched now: 1 on a machine at ease, at most 8 on a busy one. */
+  /** Returns the current factor for time bounds: 1 on an idle machine, at most 8 on a busy one. */
   stretch(): number
   /**
-   * The findings of a check; a problem if it throws, or has no answer within twice `ms`, stretched. After each `ms` it is said that
-   * there is no answer yet. Empty if the person has left.
+   * Returns the findings of a check; a problem if it throws, or does not answer within twice `ms`, stretched. Reports after
+   * each `ms` that there is no answer yet. Empty if the person has left.
    */
   look(check: Check, ms: number, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]>
-  /** The same for a check with a value. */
+  /** Does the same for a check with a value. */
   check<T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>>
-  /** What comes of a question that has a bound of its own; after each `ms` it is said that there is no answer yet. */
+  /** Waits for an answer that has its own bound; reports after each `ms` that there is none yet. */
   waitFor<T>(check: Check, ms: number, answer: Promise<T>): Promise<T>
 }
 
-/** Is told that a check has no answer yet, after so long, ms. */
+/** Receives each check that has no answer yet, after this many ms. */
 export type OnLate = (check: Check, ms: number) => void
 
 const GRACE_MS = 500
-/** How often a check is waited for, on a machine at ease. */
+/** How many spans of `ms` a check gets on an idle machine. */
 const SPANS = 2
 const MOST_STRETCH = 8
 
-/** Starts a run: makes its temporary directory, and the mark of the processes that it starts. */
+/** Starts a run: creates its temporary directory, and the mark of its processes. */
 export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckRun> {
   const { clock, pid, platform, signal, load = loadOfMachine } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
@@ -391,7 +391,7 @@ export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckR
   const closing = new AbortController()
   const stretch = () => Math.min(MOST_STRETCH, Math.max(1, load()))
 
-  /** Says after each `ms` that there is no answer yet, until it is over, or for so many of these times; resolves with how long that was, ms. */
+  /** Reports every `ms` that there is no answer, until it is over or `most` times; resolves with the time waited, in ms. */
   const sayLate = async (check: Check, ms: number, over: AbortSignal, most: () => number) => {
     for (let times = 1; ; times += 1) {
       await clock.wait(ms, over)
@@ -407,7 +407,7 @@ export async function openCheckRun(world: World, onLate: OnLate): Promise<CheckR
       over.aborted ? none() : none(problem(check, `No answer within ${waitedMs / 1000} s.`, SLOW)),
     )
     const found = find().catch((error: unknown) => none(problemOf(check, error, UNREADABLE)))
-    // Where it is late, it may still fail when its processes are ended.
+    // If it is late, it may still fail when its processes end.
     found.catch(() => {})
     try {
       return await Promise.race([found, late])

@@ -22,40 +22,40 @@ import { accountName } from '../login.ts'
 import type { Settings } from '../settings/schema.ts'
 import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
 
-/** The answer to one request, or why there is none. */
+/** Result of one request, or why it failed. */
 type Answer = { result: unknown } | { failure: string }
 
-/** What codex says and does when it is started as for a round, but for the turn. */
+/** Answers and actions of a codex that starts as for a round, but without a turn. */
 interface CodexAnswers {
-  /** What it warns of in its configuration. */
+  /** Warnings about its configuration. */
   warnings: readonly string[]
   threadStart: Answer
   accountRead: Answer
-  /** A command in its sandbox that wrote where it may, and tried to write where it may not. */
+  /** Result of a sandboxed command that wrote to an allowed place, and tried a forbidden one. */
   sandbox: Answer & { wroteInside: boolean; wroteOutside: boolean }
-  /** Why its sandbox starts nothing in the work directory; null: it does, or nobody knows. */
+  /** Why its sandbox starts nothing in the work directory; null: it does, or unknown. */
   here: SandboxProblem | null
 }
 
 interface AskOptions {
   path: string
   env: NodeJS.ProcessEnv
-  /** What `thread/start` is sent. */
+  /** Parameters of `thread/start`. */
   threadStart: object
-  /** Where its sandbox is tried, and with what rights; null: nowhere. */
+  /** Where to try its sandbox, and with what rights; null: nowhere. */
   place: SandboxPlace | null
-  /** When all answers have to be there, by the monotonic clock. */
+  /** Time by which all answers must arrive: monotonic, ms. */
   deadline: number
 }
 
 const COMMAND_MS = 5_000
 const INITIALIZE_MS = 5_000
 
-/** Starts an app-server, asks it, and ends it. Answers why not if it does not come up. */
+/** Starts an app-server, asks it, and ends it. Returns the reason if it does not start. */
 export async function askCodex(run: CheckRun, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
   const { clock, platform, signal } = run.world
   const { path, env, threadStart, place, deadline } = options
-  // Where it is started commands may write, so that cannot be the work directory: it may be the one around them all.
+  // Commands may write where it starts. That must not be the work directory, which may be the parent of all these folders.
   const directory = join(run.temporary, 'inside')
   await mkdir(directory)
   const warnings = new Set<string>()
@@ -92,7 +92,7 @@ export async function askCodex(run: CheckRun, options: AskOptions): Promise<Code
   return 'why' in asked ? { failure: asked.why } : asked.answer
 }
 
-/** In the work directory itself: what lies there may keep a sandbox from being made. Leaves nothing there. */
+/** Tries the sandbox in the work directory itself: files there can break it. Leaves nothing there. */
 async function trySandboxHere(
   { temporary }: CheckRun,
   place: SandboxPlace,
@@ -102,7 +102,7 @@ async function trySandboxHere(
   await using _traces = await openSandboxTraces([directory, ...sandbox.writable], join(temporary, 'traces'))
   try {
     const { roots } = await readCommandConfig(request, directory)
-    // The app-server was started elsewhere, so that this has to be named.
+    // The app-server runs elsewhere, so the directory must be named.
     const choice = { ...sandbox, writable: [directory, ...sandbox.writable], roots }
     return await trySandbox(params => request('command/exec', params), { ...place, sandbox: choice })
   } catch (error) {
@@ -111,7 +111,7 @@ async function trySandboxHere(
   }
 }
 
-/** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
+/** Looks on the disk for the written files: the sandbox is under test, so its answer proves nothing. */
 async function tryBounds(
   { temporary, world }: CheckRun,
   execute: (params: object) => Promise<Answer>,
@@ -129,7 +129,7 @@ async function tryBounds(
       type: 'workspaceWrite',
       writableRoots: [],
       networkAccess: false,
-      // Both directories lie there.
+      // Both directories are in there.
       excludeTmpdirEnvVar: true,
       excludeSlashTmp: true,
     },
@@ -145,7 +145,7 @@ function warningOf(params: unknown): string {
   return [summary, details].filter(text => typeof text === 'string' && text !== '').join(' ')
 }
 
-/** What the answers were got with. */
+/** Codex, home and settings behind the answers. */
 interface Asked {
   codex: CodexBinary
   home: CodexHome
@@ -153,11 +153,11 @@ interface Asked {
   platform: NodeJS.Platform
 }
 
-/** What codex's answers mean. Pure. */
+/** Turns codex's answers into findings. Pure. */
 export function findingsOf(answers: CodexAnswers, asked: Asked): Finding[] {
   const { threadStart } = answers
   if ('failure' in threadStart) {
-    // What else it answered, it answered with a configuration that is not the person's.
+    // Its other answers came with a configuration that is not the person's.
     const mend = `Correct what codex names, in ${asked.home.path}/config.toml or in the settings of codemachine.`
     return [problem('codex-config', `codex does not start a thread: ${threadStart.failure}`, mend)]
   }
@@ -225,7 +225,7 @@ function failureOf(sandbox: CodexAnswers['sandbox']): string {
 
 const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
 
-/** Finds the codex that runs the rounds; throws a `UserError` if there is none that can. */
+/** Finds the codex for the rounds; throws a `UserError` if there is none that works. */
 export async function checkBinary(
   { world, env }: CheckRun,
   { codexBin }: Pick<SettingsInUse, 'codexBin'>,
@@ -250,7 +250,7 @@ const NAMES: Record<CodexBinary['source'], string> = {
   node_modules: 'node_modules',
 }
 
-/** What this version does to a round, and a newer one does not. */
+/** Returns the faults of this version in rounds that newer ones do not have. */
 function notes(version: string): Finding[] {
   if (!isOlderCodex(version, '0.167.0')) return []
   return [
@@ -259,8 +259,8 @@ function notes(version: string): Finding[] {
 }
 
 /**
- * Chooses codex's home as a run does; throws a `UserError` if there is none. Codex would make a missing one, so it is
- * then given an empty one to be looked at in.
+ * Chooses codex's home as a run does; throws a `UserError` if there is none. Codex would create a missing home, so the check
+ * then uses an empty one.
  */
 export async function checkHome(
   { world, env, temporary }: CheckRun,

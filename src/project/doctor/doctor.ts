@@ -26,21 +26,21 @@ import {
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
 
-/** More than anything on a healthy machine takes, ms. */
+/** Longer than any check takes on a healthy machine, in ms. */
 const LOOK_MS = 3_000
-/** A provider gets 3 s to answer, ms. */
+/** Bound for the providers, in ms; each one gets 3 s to answer. */
 const ASK_MS = 5_000
-/** What `codex --version` gets on a machine that is busy, ms. */
+/** Bound for `codex --version` on a busy machine, in ms. */
 const FIND_MS = 5_000
-/** An agent of another maker gets this to begin a session, ms: some load for 15 s. */
+/** Bound for another maker's agent to begin a session, in ms: some load for 15 s. */
 const BEGIN_MS = 45_000
-/** From the start to the last answer of codex on a machine at ease, ms. With a network that swallows everything its models take it 10 s. */
+/** From the start to codex's last answer when idle, in ms. If the network drops all packets, its models take 10 s. */
 const ANSWERS_MS = 12_000
 
 /**
- * Checks whether all that a run needs is there and works, in `directory`, and yields the findings of each check in order,
- * as soon as it and those before it have ended. Everything that it starts has ended when it returns.
- * @param options `onLate` is told of each check that has no answer yet
+ * Checks in `directory` whether everything that a run needs exists and works. Yields the findings of each check in order, as
+ * soon as it and all earlier ones have ended. All its processes have ended when it returns.
+ * @param options `onLate` receives each check that has no answer yet
  */
 export async function* examine(
   world: World,
@@ -82,7 +82,7 @@ async function isAtWork(world: World, directory: string): Promise<boolean> {
   return runners.some(each => each !== null)
 }
 
-/** Each goes by the one before it, so the first problem is the last. */
+/** Each check needs the one before it, so the first problem ends the list. */
 async function checkCodex(
   run: CheckRun,
   inUse: SettingsInUse,
@@ -104,9 +104,9 @@ async function checkCodex(
   const question = askCodex(run, {
     path: binary.value.path,
     env: shieldEnvironment(home.value.env, directory, choice).env,
-    // Of such a thread codex keeps nothing.
+    // Codex stores nothing of an ephemeral thread.
     threadStart: { ...thread, ephemeral: true },
-    // Of two sandboxes that are made at once in a directory one may fail: no session is disturbed for this.
+    // If two sandboxes start at once in a directory, one may fail: do not disturb a running session.
     place: (await isAtWork(run.world, directory)) ? null : { directory, sandbox: choice, platform: run.world.platform },
     deadline,
   })

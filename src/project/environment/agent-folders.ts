@@ -7,14 +7,14 @@ import type { World } from '../world.ts'
 import { directoryOfRecords } from './directory-of-records.ts'
 
 /**
- * The folders in which agents of this person may have written: each directory in which a session has run, as the records name
- * it, and all work trees of its repository, for what is done in one is landed in another. Real paths; they need not be there.
+ * Returns the folders in which this person's agents may have written: each directory of a session, as the records name it,
+ * and all worktrees of its repository, because work in one can land in another. Real paths; they may be missing.
  */
 export async function agentFolders(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
 ): Promise<readonly string[]> {
   const directories = new Set<string>()
-  // Where they cannot be read, the command itself says so.
+  // If they are unreadable, the command itself reports it.
   const left = await allRecords(world).catch(unlessBug)
   const readNext = async () => {
     for (let records = left.pop(); records !== undefined; records = left.pop()) {
@@ -41,14 +41,14 @@ function unlessBug(error: unknown): [] {
 
 const CONCURRENT_READS = 16
 
-/** Null: no session has begun there, or nothing says where it is. */
+/** Null: no session has begun there, or the directory is unknown. */
 async function workedIn(records: Omit<Records, 'directory'>, platform: NodeJS.Platform): Promise<string | null> {
-  // Where that cannot be read, one may have.
+  // If the list is unreadable, assume that a session has begun.
   const ids = await records.sessions().catch(() => null)
   return ids?.length === 0 ? null : await directoryOfRecords(records, ids ?? [], platform)
 }
 
-/** The checkout whose worktree a directory is in, by the name that codemachine gives: the worktree may be removed, or its `.git` forged. */
+/** Returns the checkout of a worktree by codemachine's folder name. The worktree may be removed, or its `.git` forged. */
 function checkoutOf(directory: string): string | null {
   const above = dirname(directory)
   if (above === directory) return null

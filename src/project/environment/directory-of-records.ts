@@ -6,8 +6,8 @@ import { readRunLock } from '../../session/records/run-lock.ts'
 const MOST_BYTES = 64 * 1024
 
 /**
- * The real path of the work directory that records are of: what they say themselves, their lock, or the beginning of one of
- * these journals, if the key of the records is that of the directory. Null if none says it.
+ * Returns the real path of the work directory of records: from the records themselves, their lock, or the beginning of one
+ * of these journals. The records' key must be that of the directory. Null if none names it.
  */
 export async function directoryOfRecords(
   records: Omit<Records, 'directory'>,
@@ -33,7 +33,7 @@ async function createdIn(journal: string): Promise<string | undefined> {
     const first = await firstEvent(journal)
     return first?.type === 'session-created' ? first.directory : undefined
   } catch (error) {
-    // It is named where the sessions are listed.
+    // The list of sessions reports it.
     if (!(error instanceof UserError)) throw error
     return undefined
   }

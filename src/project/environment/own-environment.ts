@@ -7,16 +7,16 @@ import { findProgram, personPath, runProcess, withOwnPath } from '../../platform
 import { recordsOf, rootOf } from '../../session/records/records.ts'
 import type { World } from '../world.ts'
 
-/** The environment that our own programs have. */
+/** Environment of our own programs. */
 export interface OwnEnvironment {
   env: NodeJS.ProcessEnv
-  /** Variables of the git command that called codemachine, which are left out: they name its repository. */
+  /** Removed variables of the git command that called codemachine: they name its repository. */
   dropped: readonly string[]
 }
 
 /**
- * The environment of a command, made once where it begins: its PATH has no folder in which agents have worked, and no variable
- * leads git to another repository than the one around a directory. Commands of agents get the person's PATH (`personPath`).
+ * Returns the environment of a command, made once at its start. Its PATH has no folder of agents, and no variable leads git
+ * to another repository. Agents' commands get the person's PATH (`personPath`).
  */
 export async function ownEnvironment(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
@@ -30,8 +30,8 @@ export async function ownEnvironment(
 }
 
 /**
- * Whether a folder of the PATH may be one in which agents have worked: it lies in a directory that has records, or in a work
- * tree of a repository. Most lie in neither, and then no records are read.
+ * Returns whether a PATH folder may be one of agents: it is in a directory with records, or in a repository's worktree. Most
+ * are in neither, so the records stay unread.
  */
 async function mayLeadToAgents({
   env,
@@ -53,7 +53,7 @@ async function mayLeadToAgents({
   return false
 }
 
-/** Null where `CODEMACHINE_HOME` is wrong, which each command that needs it says. */
+/** Null if `CODEMACHINE_HOME` is wrong; each command that needs it reports that. */
 function recordsRoot(places: Pick<World, 'env' | 'home'>): string | null {
   try {
     return rootOf(places)
@@ -64,8 +64,8 @@ function recordsRoot(places: Pick<World, 'env' | 'home'>): string | null {
 }
 
 /**
- * The variables that name the repository of a caller: those that git itself clears before it works in another one. Git is asked
- * for them where there is one that is not known.
+ * Returns the variables that name a caller's repository: those that git clears before it works in another one. It asks git
+ * only about unknown names.
  */
 async function callersVariables(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): Promise<string[]> {
   const names = Object.keys(env).filter(name => /^GIT_/i.test(name))
@@ -75,14 +75,14 @@ async function callersVariables(env: NodeJS.ProcessEnv, platform: NodeJS.Platfor
   return names.filter(name => all.has(name.toUpperCase()) || /^GIT_CONFIG_(?:KEY|VALUE)_\d+$/i.test(name)).sort()
 }
 
-/** What `git rev-parse --local-env-vars` says in 2.39 to 2.51, and what a hook that receives a push has. */
+/** Output of `git rev-parse --local-env-vars` in 2.39 to 2.51, plus the variables of a hook for received pushes. */
 const OF_REPOSITORY: ReadonlySet<string> = new Set(
   `GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_OBJECT_DIRECTORY GIT_DIR
   GIT_WORK_TREE GIT_IMPLICIT_WORK_TREE GIT_GRAFT_FILE GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_PREFIX
   GIT_INTERNAL_SUPER_PREFIX GIT_SHALLOW_FILE GIT_COMMON_DIR GIT_QUARANTINE_PATH`.split(/\s+/),
 )
 
-/** What says who a person is, how they use git, and how it reaches others. */
+/** Variables for the person's identity, their use of git, and its connections. */
 const OF_PERSON =
   /^GIT_(?:CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|(?:KEY|VALUE)_\d+)|(?:AUTHOR|COMMITTER)_\w+|(?:SEQUENCE_)?EDITOR|PAGER|(?:SSH|SSL|HTTP|PROXY|PROTOCOL|TRACE)\w*|ASKPASS|TERMINAL_PROMPT|EXEC_PATH|TEMPLATE_DIR|CEILING_DIRECTORIES|OPTIONAL_LOCKS|PS1_\w+)$/i
 

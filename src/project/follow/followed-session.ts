@@ -10,12 +10,12 @@ import { GitError } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
 import { findSession } from '../find.ts'
 
-/** The session that a new one goes on from. */
+/** The session that a new one follows. */
 export interface FollowedSession {
   id: string
-  /** What it came to, for the agents of the new one: Markdown of at most 64 KiB. */
+  /** Its result for the new session's agents: Markdown of at most 64 KiB. */
   text: string
-  /** What the person should know of it, a sentence: that its changes are not in the files any more; null: nothing. */
+  /** A sentence that tells the person that its changes are not in the files any more; null: nothing to tell. */
   remark: string | null
 }
 
@@ -31,10 +31,10 @@ const PATH_CHARS = 300
 const MOST_PATHS = 20
 
 /**
- * What the session came to that a new one goes on from: the session itself, a line for each that it went on from, and
- * what has become of its changes since. A `UserError` if there is no such session, or it cannot be read.
- * @param wanted its id, or what a person types for it
- * @param files null: they are not looked at
+ * Returns the result of the session that a new one follows: the session itself, one line for each session that it followed,
+ * and what happened to its changes since. Throws a `UserError` if there is no such session, or it is unreadable.
+ * @param wanted its id, or a person's typed text for it
+ * @param files null: skip the check of the files
  */
 export async function followedSession(
   records: Records,
@@ -72,7 +72,7 @@ async function readSession(records: Records, id: string) {
   return await readReportAndState(records, id)
 }
 
-/** A line for each session of the chain before this one, the newest first. */
+/** Returns one line for each earlier session of the chain, newest first. */
 async function earlierSessions(records: Records, id: string, first: string | null): Promise<string[]> {
   const { headlineOf } = await import('../../tell/report/words.ts')
   const seen = new Set([id])
@@ -92,17 +92,17 @@ async function earlierSessions(records: Records, id: string, first: string | nul
   return lines
 }
 
-/** What has become of the files that a session changed. */
+/** What happened to the files that a session changed. */
 interface Since {
-  /** How many files it changed. */
+  /** Number of files that it changed. */
   count: number
-  /** Those that are as they were before it again. */
+  /** Files that are again as they were before it. */
   gone: readonly string[]
-  /** Those that are neither so nor as it left them. */
+  /** Files that match neither the state before it nor after it. */
   changed: readonly string[]
 }
 
-/** Null if nothing has, or it cannot be known. */
+/** Null: no changes, or unknown. */
 async function changesSince({ changes }: ReportData, { fingerprints, signal }: FilesNow): Promise<Since | null> {
   const { from, start, now } = changes
   if (from !== 'savepoints' || start === null || now === null || start.tree === now.tree) return null
@@ -120,7 +120,7 @@ async function changesSince({ changes }: ReportData, { fingerprints, signal }: F
     const paths = (isGone: boolean) => touched.filter(each => each.isGone === isGone).map(({ path }) => path)
     return { count: made.length, gone: paths(true), changed: paths(false) }
   } catch (error) {
-    // The session's own first look says so, or it is to end before that.
+    // The session's own first look reports it, or the session ends before that.
     const isTold = error instanceof GitError || error instanceof GitBlocked || error instanceof UserError
     if (isTold || signal.aborted) return null
     throw error

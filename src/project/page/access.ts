@@ -6,48 +6,48 @@ import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
 import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
-/** What a device may do: see everything, or answer, tell, start and stop too. */
+/** Rights of a device: see everything (`look`), or also answer, tell, start and stop (`steer`). */
 export type Right = 'look' | 'steer'
 
 /** A browser or program that has a key. Times: ISO 8601 in UTC. */
 export interface Device {
   id: string
-  /** What a person calls it. */
+  /** The person's name for it. */
   name: string
   right: Right
   createdAt: string
-  /** To a minute. */
+  /** Accurate to a minute. */
   lastSeenAt: string
 }
 
 /**
- * What is given to a device once. `key`: what a program sends as `Authorization: Bearer`, and is kept nowhere here; null of a browser,
- * which has a key of its own to sign in with.
+ * Sent to a new device once. `key`: a program sends it as `Authorization: Bearer`, and no file here holds it. Null for a
+ * browser, which signs in with its own key.
  */
 export interface NewDevice {
   device: Device
   key: string | null
 }
 
-/** What a browser shows as it is let in: the public half of its key, as SPKI in base64url, and the origin of the page. */
+/** Identity of a browser that asks for access: the public half of its key, as SPKI in base64url, and the page's origin. */
 export interface Shown {
   publicKey: string
   origin: string
 }
 
-/** By what a browser shows who it is. */
+/** A browser's proof of its identity. */
 interface SignIn {
-  /** Its id. */
+  /** Device id. */
   device: string
   challenge: string
-  /** Of `signedText`, by ECDSA over P-256 with SHA-256, as 64 bytes; in base64url. */
+  /** Signature of `signedText`: ECDSA over P-256 with SHA-256, 64 bytes in base64url. */
   signature: string
-  /** The origin under which the browser sees the page. */
+  /** Origin of the page in the browser. */
   origin: string
 }
 
 interface AccessOptions {
-  /** The folder of the page in the records; absolute. */
+  /** Folder of the page in the records; absolute. */
   folder: string
   clock: Pick<Clock, 'now'>
   platform: NodeJS.Platform
@@ -56,10 +56,10 @@ interface AccessOptions {
 const BYTES = 32
 const MOST_BYTES = 16 * 1024
 const MOST_NAME = 80
-/** How long a link can be opened, ms. */
+/** How long a link is valid, in ms. */
 const LINK_MS = 60 * 60_000
 const SEEN_MS = 60_000
-/** How long a challenge can be signed, ms. */
+/** How long a challenge is valid, in ms. */
 const CHALLENGE_MS = 60_000
 const MOST_SIGNED_IN = 1_000
 const HEX = /^[0-9a-f]{64}$/
@@ -70,50 +70,50 @@ const rightSchema = v.picklist(['look', 'steer'])
 const linkSchema = v.object({
   right: rightSchema,
   until: v.pipe(v.string(), v.isoTimestamp()),
-  /** The id of the device that has made it; not there: a terminal has, or an earlier version. */
+  /** Id of the device that made it; missing: a terminal did, or an earlier version. */
   by: v.exactOptional(v.pipe(v.string(), v.regex(DEVICE))),
 })
 const deviceSchema = v.object({
   name: v.string(),
   right: rightSchema,
-  /** Of a program's key, or the public half of a browser's: SPKI in base64url. */
+  /** Hash of a program's key, or the public half of a browser's: SPKI in base64url. */
   hash: v.exactOptional(v.pipe(v.string(), v.regex(HEX))),
   publicKey: v.exactOptional(v.pipe(v.string(), v.maxLength(200))),
-  /** Under which the browser has shown it. */
+  /** Origin under which the browser sent it. */
   origin: v.exactOptional(v.string()),
   createdAt: v.pipe(v.string(), v.isoTimestamp()),
 })
 
 /**
- * Who may open the page: one-time links, and the devices that have come by one. Everything is a file of its own, so that any
- * number of processes of the person may make links and end devices while the page is served; in the files are hashes of 256-bit values,
- * public keys, and nothing that opens anything. What a browser sends once it has signed in counts in this process alone: whoever
- * has its port afterwards is sent nothing that opens the next one.
+ * Access to the page: one-time links, and the devices that opened one. Each is its own file, so that any number of the
+ * person's processes can create links and remove devices while the page is served. The files hold hashes of 256-bit values
+ * and public keys, but nothing that opens the page. The session key of a browser is valid in this process only: a later owner
+ * of its port receives nothing that opens the next page.
  *
- *     links/<SHA-256 of the token>.json   one that nobody has opened yet; renamed by whoever takes it, so that one alone does
- *     devices/<id>.json                   a device; when it was seen last is the file's time
+ *     links/<SHA-256 of the token>.json   an unopened link; renamed to take it, so that only one attempt succeeds
+ *     devices/<id>.json                   a device; the file's time is when it was last seen
  */
 export class Access {
   readonly #options: AccessOptions
-  /** What challenges are made with, so that however many are asked for none is kept. */
+  /** Key for challenges, so that none needs to be stored. */
   readonly #challengeKey = randomBytes(BYTES)
-  /** Those that were signed: each counts once. */
+  /** Signed challenges: each counts once. */
   readonly #signed = new Map<string, true>()
-  /** By the hash of what they send, the ids of the browsers that have signed in. */
+  /** Ids of the signed-in browsers, by the hash of their session key. */
   readonly #signedIn = new Map<string, string>()
 
   constructor(options: AccessOptions) {
     this.#options = options
   }
 
-  /** Makes its folder, for this user only. */
+  /** Creates its folder, for this user only. */
   async open(): Promise<void> {
     await this.#makePrivate(this.#options.folder)
   }
 
   /**
-   * Makes a link that one device can open within an hour; resolves with its token.
-   * @param by the id of the device that makes it, without which it opens nothing; null: a person at a terminal does
+   * Creates a link that one device can open within an hour; resolves with its token.
+   * @param by id of the device that makes it, without which it is invalid; null: a person at a terminal
    */
   async newLink(right: Right, by: string | null = null): Promise<string> {
     const token = randomBytes(BYTES).toString('base64url')
@@ -124,7 +124,7 @@ export class Access {
     return token
   }
 
-  /** Opens a link; null: it is none, was opened before, is too old, or the device that has made it was ended. */
+  /** Opens a link. Null: it is unknown, used or too old, or the device that made it was removed. */
   async openLink(token: string, name: string, shown: Shown | null = null): Promise<NewDevice | null> {
     if (token.length > 200) return null
     const link = await this.#takeLink(sha256Of(token))
@@ -138,7 +138,7 @@ export class Access {
     return { device, key: `${device.id}.${secret}` }
   }
 
-  /** Lets a device in. `shown`: what a browser shows, which has a key of its own; null: it is a program, and given one. */
+  /** Admits a device. `shown`: a browser's identity, with its own key; null: a program, which gets a key. */
   async admit(name: string, right: Right, shown: Shown | null): Promise<NewDevice> {
     if (shown === null) return await this.add(name, right)
     return { device: await this.#newDevice(name, right, shown), key: null }
@@ -152,7 +152,7 @@ export class Access {
     return { id, ...device, lastSeenAt: createdAt }
   }
 
-  /** A text that one browser signs, once, within a minute. */
+  /** Returns a text for one browser to sign once, within a minute. */
   challenge(): string {
     const until = this.#options.clock.now() + CHALLENGE_MS
     return this.#challengeOf(`${until}.${randomBytes(16).toString('base64url')}`)
@@ -162,7 +162,7 @@ export class Access {
     return `${made}.${createHmac('sha256', this.#challengeKey).update(made).digest('base64url')}`
   }
 
-  /** Whether a challenge can be signed: it was made here, in the last minute, and was not signed yet. */
+  /** Returns whether a challenge is valid: made here in the last minute, and not signed yet. */
   #isOpen(challenge: string): boolean {
     const made = challenge.slice(0, challenge.lastIndexOf('.'))
     const until = Number(made.split('.')[0])
@@ -171,13 +171,13 @@ export class Access {
   }
 
   /**
-   * What a browser that has signed a challenge sends from then on, until this process ends; `late`: the challenge is none that can
-   * be signed; null: the device was ended, or is another one.
+   * Returns the key for a browser that signed a challenge, valid until this process ends. `late`: the challenge is not
+   * valid; null: the device was removed, or the signature is not its own.
    */
   async signIn({ device: id, challenge, signature, origin }: SignIn): Promise<{ key: string } | 'late' | null> {
     if (!this.#isOpen(challenge)) return 'late'
     const kept = DEVICE.test(id) ? await readKept(this.#path('devices', id), deviceSchema) : null
-    // A script of another address may have been let in there, and sign for this one.
+    // A script on another origin may have been admitted there, and sign for this one.
     if (kept?.publicKey === undefined || kept.origin !== origin) return null
     if (!isSigned(kept.publicKey, signedText(origin, challenge), signature)) return null
     putBounded(this.#signed, challenge, true, MOST_SIGNED_IN)
@@ -186,7 +186,7 @@ export class Access {
     return { key }
   }
 
-  /** The device that a key is of; null: it is none, or was ended. */
+  /** Returns the device of a key; null: unknown, or removed. */
   async deviceOf(key: string): Promise<Device | null> {
     const [, named = '', secret = ''] = KEY.exec(key) ?? []
     const signedIn = this.#signedIn.get(sha256Of(key))
@@ -197,12 +197,12 @@ export class Access {
     return isIts ? await this.#seen(id, kept) : null
   }
 
-  /** Whether a device has not been ended. */
+  /** Returns whether a device exists and was not removed. */
   async isThere(id: string): Promise<boolean> {
     return DEVICE.test(id) && (await readKept(this.#path('devices', id), deviceSchema)) !== null
   }
 
-  /** All devices, the oldest first. */
+  /** Returns all devices, oldest first. */
   async devices(): Promise<Device[]> {
     const found: Device[] = []
     for (const id of await this.#names('devices')) {
@@ -217,7 +217,7 @@ export class Access {
     return found.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
   }
 
-  /** Ends a device: its key and the links that it has made open nothing any more. False: there is none of this id. */
+  /** Removes a device: its key and the links that it made become invalid. False: unknown id. */
   async end(id: string): Promise<boolean> {
     if (!DEVICE.test(id)) return false
     try {
@@ -230,7 +230,7 @@ export class Access {
     return true
   }
 
-  /** Takes a link for oneself: of any number who try at once one alone gets it. */
+  /** Takes a link: of any number of simultaneous attempts only one succeeds. */
   async #takeLink(hash: string): Promise<Link | null> {
     const path = this.#path('links', hash)
     const taken = `${path}.${randomBytes(8).toString('hex')}.taken`
@@ -246,13 +246,13 @@ export class Access {
     return link.by === undefined || (await this.isThere(link.by)) ? link : null
   }
 
-  /** One that ends later than any link can has another clock than this one. */
+  /** An end later than any link's comes from a clock that differs from this one. */
   #isInTime({ until }: { until: string }): boolean {
     const left = Date.parse(until) - this.#options.clock.now()
     return left > 0 && left <= LINK_MS
   }
 
-  /** Removes those that match, and what is none. */
+  /** Removes matching and unreadable links. */
   async #removeLinks(matches: (link: Link) => boolean): Promise<void> {
     for (const hash of await this.#names('links')) {
       const path = this.#path('links', hash)
@@ -265,7 +265,7 @@ export class Access {
     const path = this.#path('devices', id)
     const now = new Date(this.#options.clock.now())
     const before = (await stat(path).catch(() => null))?.mtimeMs ?? 0
-    // A device that is ended in this moment is not made again.
+    // Do not create a device again that is removed at this moment.
     if (Math.abs(now.getTime() - before) > SEEN_MS) await utimes(path, now, now).catch(() => {})
     const { hash: _, publicKey: __, origin: ___, ...device } = kept
     return { id, ...device, lastSeenAt: now.toISOString() }
@@ -301,7 +301,7 @@ type Kind = 'links' | 'devices'
 type Kept = v.InferOutput<typeof deviceSchema>
 type Link = v.InferOutput<typeof linkSchema>
 
-/** A file of the page in the records, of that shape; null: it is not there, or is none. */
+/** Reads a file of the page in the records with this schema; null: missing, or not of that shape. */
 export async function readKept<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing' || 'problem' in read) return null
@@ -313,12 +313,12 @@ export async function readKept<T>(path: string, schema: v.GenericSchema<unknown,
   }
 }
 
-/** What a browser signs: for another origin than its own, such as that of who passes on what it sends, it opens nothing. */
+/** Returns the text that a browser signs. A signature for another origin, such as that of a relay, is invalid. */
 export function signedText(origin: string, challenge: string): string {
   return `codemachine\n${origin}\n${challenge}`
 }
 
-/** Whether that is the public half of a key that a browser signs with. */
+/** Returns whether a text is the public half of a signing key. */
 export function isPublicKey(text: string): boolean {
   return publicKeyOf(text) !== null
 }
@@ -338,7 +338,7 @@ function isSigned(publicKey: string, text: string, signature: string): boolean {
   return verify('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'))
 }
 
-/** Puts one in, and drops the oldest of too many. */
+/** Adds an entry, and drops the oldest if there are too many. */
 function putBounded<T>(map: Map<string, T>, key: string, value: T, most: number): void {
   const [oldest] = map.keys()
   if (map.size >= most && oldest !== undefined) map.delete(oldest)

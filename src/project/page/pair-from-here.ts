@@ -5,17 +5,17 @@ import * as v from 'valibot'
 import { messageOf, UserError } from '../../base/errors.ts'
 import type { Access, Right } from './access.ts'
 
-/** How a pairing came out. */
+/** Result of a pairing. */
 type PairingEnd = 'let-in' | 'refused' | 'too-late'
 
 interface PairOptions {
-  /** What the new device may do. */
+  /** Rights of the new device. */
   right: Right
-  /** Ends it. */
+  /** Ends the pairing. */
   signal: AbortSignal
-  /** Told the code that the new device types, eight digits. */
+  /** Receives the code of eight digits that the new device must type. */
   onCode(code: string): void
-  /** Asked whether the device that has typed the code, and calls itself so, is let in. */
+  /** Asks whether to admit the device with this name that typed the code. */
   confirm(name: string): Promise<boolean>
 }
 
@@ -27,8 +27,8 @@ const stateSchema = v.variant('state', [
 ])
 
 /**
- * Pairs a device from a terminal: asks the process that serves the page for a code, as a device of its own that is ended with it.
- * A `UserError` if that process does not answer.
+ * Pairs a device from a terminal: asks the process that serves the page for a code, as a temporary device. Throws a
+ * `UserError` if that process does not answer.
  */
 export async function pairFromHere(address: string, access: Access, options: PairOptions): Promise<PairingEnd> {
   const { right, signal, onCode, confirm } = options
@@ -55,7 +55,7 @@ export async function pairFromHere(address: string, access: Access, options: Pai
   }
 }
 
-/** What a stream of server-sent events tells. */
+/** Yields the states in a stream of server-sent events. */
 async function* statesOf(stream: IncomingMessage): AsyncGenerator<v.InferOutput<typeof stateSchema>> {
   let rest = ''
   for await (const part of stream.setEncoding('utf8')) {
@@ -74,7 +74,7 @@ async function ask(
   const url = new URL(`api/${path}`, address)
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-codemachine': '1' }
   const method = body === undefined ? 'GET' : 'POST'
-  // Its certificate may be of its own making: it is a process of this machine, at an address that lies in the records.
+  // Its certificate may be self-signed: it is a process of this machine, at an address from the records.
   const sent =
     url.protocol === 'https:'
       ? requestByTls(url, { method, headers, signal, rejectUnauthorized: false })

@@ -12,19 +12,19 @@ import type { OwnCommand } from '../start/detached.ts'
 import { DETACHED_VARIABLE, placesOf, type World } from '../world.ts'
 import { Access, type Right } from './access.ts'
 
-/** What can serve the page, and have it served. */
+/** World of a process that can serve the page, or have it served. */
 export type PageWorld = World & { own: OwnCommand }
 
-/** Where the page has its files, below the records. */
+/** Places of the page's files in the records. */
 export interface PagePlace {
   /** Absolute; for this user only. */
   folder: string
   access: Access
-  /** Held by the process that serves it. */
+  /** Lock of the process that serves it. */
   lock: string
 }
 
-/** Where a page is that is served. `names`: others by which a proxy on this machine reaches it, by https. */
+/** Addresses of a served page. `names`: other host names by which a proxy on this machine reaches it, over https. */
 export interface ServedPage {
   address: string
   names: readonly string[]
@@ -34,14 +34,14 @@ export interface ServedPage {
 type Where = Pick<ServedPage, 'address' | 'names'>
 
 const MOST_ADDRESS = 16 * 1024
-/** How long a page is waited for that is started, ms. */
+/** How long to wait for a page to start, in ms. */
 const START_MS = 20_000
-/** How long one is waited for that is to end, ms. */
+/** How long to wait for one to end, in ms. */
 const END_MS = 10_000
 const LOOK_MS = 100
 const MOST_SAID = 1_000
 
-/** The place of the page; its folder is made. */
+/** Returns the place of the page, and creates its folder. */
 export async function placeOfPage(world: World): Promise<PagePlace> {
   const folder = join(await openRecordsRoot(placesOf(world, world.cwd)), 'web')
   const access = new Access({ folder, clock: world.clock, platform: world.platform })
@@ -49,14 +49,14 @@ export async function placeOfPage(world: World): Promise<PagePlace> {
   return { folder, access, lock: join(folder, 'lock') }
 }
 
-/** Says where the page is served, by the process that holds its lock; taken back by disposing of it. */
+/** Writes where the page is served, as the holder of its lock. Disposing removes it. */
 export async function announcePage({ folder }: PagePlace, page: Omit<ServedPage, 'pid'>): Promise<AsyncDisposable> {
   const file = addressFile(folder)
   await writeWholeFile(file, `${JSON.stringify(page)}\n`)
   return { [Symbol.asyncDispose]: () => rm(file, { force: true }) }
 }
 
-/** The page as a process of this person serves it just now; null: none does. */
+/** Returns the page that a process of this person serves now; null: none. */
 export async function servedPage(world: World, { folder, lock }: PagePlace): Promise<ServedPage | null> {
   const runner = await readRunner(lock, world.platform)
   if (runner === null) return null
@@ -72,8 +72,8 @@ export async function servedPage(world: World, { folder, lock }: PagePlace): Pro
 }
 
 /**
- * The page, served by a process of its own that goes on without this one, and ends when nobody has needed it for an hour;
- * started if none is. A `UserError` with what it said if it could not be.
+ * Returns the page, and starts a process for it if there is none. That process outlives this one, and ends after an hour
+ * without use. Throws a `UserError` with its output if it does not start.
  */
 export async function havePageServed(world: PageWorld): Promise<ServedPage> {
   const place = await placeOfPage(world)
@@ -94,7 +94,7 @@ export async function havePageServed(world: PageWorld): Promise<ServedPage> {
   })
 }
 
-/** Ends the process that serves the page; false: none does. A `UserError` if it does not end in time. */
+/** Ends the process that serves the page; false: there is none. Throws a `UserError` if it does not end in time. */
 export async function endPage(world: World): Promise<boolean> {
   const place = await placeOfPage(world)
   const runner = await readRunner(place.lock, world.platform)
@@ -114,22 +114,22 @@ export async function endPage(world: World): Promise<boolean> {
   return true
 }
 
-/** Where a device opens a page that is served: by another name where it has one. */
+/** Returns the address for devices: another name if it has one. */
 export function addressOfPage({ address, names: [name] }: Where): string {
   return name === undefined ? address : `https://${name}/`
 }
 
-/** A link to a page that is served, which one device can open once. `by`: the device that makes it; null: a terminal. */
+/** Returns a link to a served page that one device can open once. `by`: the device that makes it; null: a terminal. */
 export async function linkToPage(access: Access, page: Where, right: Right, by: string | null = null): Promise<string> {
-  // In the fragment, which a browser sends to no server.
+  // In the fragment, which browsers send to no server.
   return `${addressOfPage(page)}#t=${await access.newLink(right, by)}`
 }
 
-/** What is said with a link that no other device can open. */
+/** Message with a link that no other device can open. */
 export const ONLY_HERE =
   'Only this machine can open that address. For a phone: codemachine web --name, or --host with --cert and --key (docs/guides/phone.md).'
 
-/** Whether a device that is not this machine can open a link to it. */
+/** Returns whether another device can open a link to it. */
 export function isReachedFromElsewhere({ address, names }: ServedPage): boolean {
   return names.length > 0 || !/^https?:\/\/(127\.|localhost|\[::1\])/.test(address)
 }

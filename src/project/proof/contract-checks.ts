@@ -29,24 +29,24 @@ import type { Fingerprints } from '../../workspace/fingerprint/fingerprint.ts'
 
 interface ChecksMeans {
   fingerprints: Fingerprints
-  /** By which a scratch folder is known again. */
+  /** Name by which a scratch folder is found again. */
   key: string
-  /** As gates of the rounds are run; where is said for each run. */
+  /** Options of the gates of the rounds; each run sets its own directory. */
   commands: SandboxCommandsOptions
   redact(text: string): string
-  /** Absolute paths that a check may neither read nor make. */
+  /** Absolute paths that a check may neither read nor create. */
   unreadable: readonly string[]
 }
 
-/** The most of a file that a wrong version changes, bytes; and of the diff of one, characters. */
+/** Largest file that a wrong version may change, in bytes; longest diff, in characters. */
 const FILE_BYTES = 4 * 1024 * 1024
 const DIFF_CHARACTERS = 8_000
 const OUTPUT_CHARACTERS = 4_000
 
 /**
- * Runs a check on a copy of a tree outside of the work directory, with the rights of the rounds there: what it deletes or
- * leaves is thrown away with the copy. Its files lie there in folders whose names the work cannot know, and are compared after it.
- * As a gate, one that fails at a claim runs again, and one that has failed on this tree has to pass three times in a row.
+ * Runs a check on a copy of a tree outside of the work directory, with the rights of the rounds. The copy is deleted with
+ * all changes. The check's files are in folders whose names the work cannot know, and are compared afterwards. Like a gate,
+ * a check that fails at a claim runs again. One that failed on this tree must pass three times in a row.
  */
 export async function runCheck(
   of: CheckOfSentence,
@@ -81,7 +81,7 @@ async function runOnce(
   return { ...came, cannotRun: isBroken }
 }
 
-/** Whether a check printed a path below `.codemachine` that is not there, where nothing but its own files is. */
+/** Returns whether a check printed a path below `.codemachine` that does not exist, where only its own files are. */
 async function namesMissing({ directory, checks }: Copy, of: CheckOfSentence, output: string): Promise<boolean> {
   const told = folderOfCheck(of.sentence, of.number).split('/')
   const [names, root] = [checks.split('/'), `${directory}/`]
@@ -92,7 +92,7 @@ async function namesMissing({ directory, checks }: Copy, of: CheckOfSentence, ou
   return false
 }
 
-/** What reads a file without running it, by its ending: it fails where the file does not parse. */
+/** Commands that parse a file without running it, by extension: they fail on a syntax error. */
 const PARSERS: Readonly<Record<string, string>> = {
   '.js': 'node --check',
   '.mjs': 'node --check',
@@ -105,7 +105,7 @@ const PARSERS: Readonly<Record<string, string>> = {
 }
 const PARSE_MS = 20_000
 
-/** Whether files of a copy parse, by the programs that would run them; what none of these can tell does. */
+/** Returns whether files of a copy parse, by the programs that would run them; true if none can tell. */
 async function parse(
   directory: string,
   paths: readonly string[],
@@ -113,7 +113,7 @@ async function parse(
 ): Promise<boolean> {
   const lines = paths.flatMap(path => {
     const parser = PARSERS[extname(path)]
-    // A program that is not there says nothing of the file.
+    // A missing program says nothing about the file.
     return parser === undefined ? [] : [`${parser} '${path.replaceAll("'", `'\\''`)}' || [ $? -ge 126 ]`]
   })
   if (lines.length === 0) return true
@@ -151,7 +151,7 @@ export async function tryControl(
   return tried && !signal.aborted ? { ...tried, diff } : null
 }
 
-/** Runs the checks of a sentence on a wrong version until one fails, then the others until one passes; null if it was broken off. */
+/** Runs the checks of a sentence on a wrong version until one fails, then the others until one passes; null: interrupted. */
 async function tryChecks(
   own: readonly CheckOfSentence[],
   bystanders: readonly CheckOfSentence[],
@@ -163,7 +163,7 @@ async function tryChecks(
     if (status === 'not-started')
       return { result: 'not-tried', check: null, problem: problem ?? 'It could not be run.' }
     if (hasPassed(status)) continue
-    // One of its own that passes shows as well that the version runs.
+    // If one of its own checks passes, the version runs too.
     const breaksAll = of.number > 1 || bystanders.length === 0 ? false : await allFail(bystanders, runOn)
     if (breaksAll === null) return null
     if (breaksAll) return { result: 'broken', check: null, problem: BREAKS_ALL }
@@ -188,7 +188,7 @@ async function allFail(
 const NO_PROGRAM = 'One of its files does not parse.'
 const BREAKS_ALL = 'It also breaks the checks of all other sentences.'
 
-/** Lays a wrong version on a copy once, to see what it changes, and whether its files parse where they did before. */
+/** Applies a wrong version to a copy once, to see its changes, and whether its files still parse. */
 async function layVersion(
   tree: string,
   control: ControlVersion,
@@ -205,10 +205,10 @@ async function layVersion(
   return { diff: laid.diff, isBroken: await parse(directory, laid.paths, { signal, means }) }
 }
 
-/** A copy of a tree; disposing of it removes it. */
+/** A copy of a tree; disposing removes it. */
 interface Copy extends AsyncDisposable {
   directory: string
-  /** The folder of the files of a check, relative to it, as deep as `folderOfCheck`: three names that the work cannot know. */
+  /** Folder of a check's files, relative to the copy, as deep as `folderOfCheck`: three names that the work cannot know. */
   checks: string
 }
 
@@ -261,7 +261,7 @@ async function runLine(
     ...commands,
     directory,
     agentsDirectory: commands.directory,
-    // Of the person's repository nothing can be written there.
+    // The person's repository is read-only there.
     sandbox: { ...commands.sandbox, writable: [] },
   })
   return await runGate(
@@ -276,12 +276,12 @@ function notStarted(problem: string): CheckCame {
   return { status: 'not-started', exitCode: null, durationMs: 0, output: '', problem, cannotRun: true }
 }
 
-/** The files of a check, where they lie while it runs in this folder. */
+/** Returns the files of a check, with their paths while it runs in this folder. */
 export function filesIn(folder: string, { files }: Check): readonly { path: string; text: string }[] {
   return files.map(({ path, text }) => ({ path: join(folder, path), text }))
 }
 
-/** Lays the files of a check; a sentence if that cannot be done. */
+/** Writes the files of a check; returns a sentence if that fails. */
 export async function layCheck(
   directory: string,
   files: readonly { path: string; text: string }[],
@@ -300,7 +300,7 @@ async function lay(directory: string, path: string, text: string): Promise<strin
   return null
 }
 
-/** Takes away what was laid for a check. */
+/** Removes the files written for a check. */
 export async function removeChecks(directory: string, files: readonly { path: string }[]): Promise<void> {
   if (files.length === 0 || (await findObstacle(directory, CHECKS)) !== null) return
   await rm(join(directory, CHECKS), { recursive: true, force: true })
@@ -317,7 +317,7 @@ async function areAsLaid(directory: string, files: readonly { path: string; text
   return true
 }
 
-/** What a wrong version changes: a diff, empty where nothing but blank space at the ends of lines is different. */
+/** Changes of a wrong version as a diff; empty if only blank space at line ends differs. */
 interface LaidEdits {
   diff: string
   texts: ReadonlyMap<string, EditedText>
@@ -330,7 +330,7 @@ interface EditedText {
   isNew: boolean
 }
 
-/** Lays a wrong version on a copy. */
+/** Applies a wrong version to a copy. */
 async function layEdits(directory: string, { edits }: ControlVersion): Promise<LaidEdits | { problem: string }> {
   const texts = new Map<string, EditedText>()
   for (const { path, find, text } of edits) {
@@ -340,7 +340,7 @@ async function layEdits(directory: string, { edits }: ControlVersion): Promise<L
     if (after === null) return { problem: `The text that it replaces in ${path} does not occur there exactly once.` }
     texts.set(path, { ...known, after })
   }
-  // What is not part of the tree has no copy either.
+  // A file that is not part of the tree is not in the copy.
   if ([...texts.values()].every(({ isNew }) => isNew))
     return { problem: 'It changes no file that is part of the work.' }
   const diffs: string[] = []
@@ -353,7 +353,7 @@ async function layEdits(directory: string, { edits }: ControlVersion): Promise<L
   return { diff: diffs.join(''), texts, paths: [...texts.keys()] }
 }
 
-/** A text without blank lines and blank space at the ends of lines. */
+/** Removes blank lines, and blank space at line ends. */
 function withoutBlank(text: string): string {
   return text
     .replace(/[^\S\n]+$/gm, '')
@@ -361,13 +361,13 @@ function withoutBlank(text: string): string {
     .trimEnd()
 }
 
-/** A text in which the one piece is replaced; null if it does not stand there exactly once. `find` null: all of it is. */
+/** Replaces the one occurrence of a piece; null if there is not exactly one. `find` null: replaces everything. */
 function replaced(text: string, find: string | null, by: string): string | null {
   if (find === null || find === '') return by
   return text.split(find).length === 2 ? text.replace(find, () => by) : null
 }
 
-/** What a file of a copy holds, before any edit; nothing if it is not there. */
+/** Reads a file of a copy before any edit; empty if it is missing. */
 async function textAt(directory: string, path: string): Promise<EditedText | { problem: string }> {
   const problem = `${path} is no text that can be changed.`
   if ((await findObstacle(directory, dirname(path))) !== null) return { problem }

@@ -18,18 +18,18 @@ import { traceReads } from '../../workspace/read-trace.ts'
 
 interface CounterProofMeans {
   fingerprints: Fingerprints
-  /** By which a scratch folder is known again. */
+  /** Name by which a scratch folder is found again. */
   key: string
-  /** As gates of the rounds are run; where is said for each run. */
+  /** Options of the gates of the rounds; each run sets its own directory. */
   commands: SandboxCommandsOptions
   redact(text: string): string
-  /** Absolute paths that it may neither read nor make. */
+  /** Absolute paths that it may neither read nor create. */
   unreadable: readonly string[]
 }
 
 /**
- * Runs a gate that passes for a claim without the work, in a checkout of its own outside of the work directory, with the
- * rights of the rounds there; null if it was interrupted.
+ * Runs a gate that passes for a claim without the work, in its own checkout outside of the work directory, with the rights
+ * of the rounds. Null: interrupted.
  */
 export async function counterProofOf(
   gate: Gate,
@@ -85,7 +85,7 @@ async function runOn(lay: () => Promise<CheckoutResult>, { gate, means, signal }
     ...commands,
     directory,
     agentsDirectory: commands.directory,
-    // Of the person's repository nothing can be written there.
+    // The person's repository is read-only there.
     sandbox: { ...commands.sandbox, writable: [] },
   })
   const { status, problem, durationMs } = await runGate(gate, {

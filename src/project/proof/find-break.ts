@@ -11,29 +11,29 @@ import { type Commit, commitsBetween, shortHash } from '../../workspace/git/comm
 import { GitError } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 
-/** What is known of a break, and the ways to find out more. */
+/** Known facts of a break, and the means to find out more. */
 interface BreakSearch {
   certificate: Certificate
-  /** The gates that fail in the work directory. */
+  /** Gates that fail in the work directory. */
   failing: readonly GateRun[]
   git: PrivateGit
-  /** What is checked out now; null if there is none, or it cannot be read. */
+  /** Checked-out commit; null: none, or unreadable. */
   head: string | null
   /** Fingerprint of the work directory. */
   tree: string
-  /** Whether the files of then are still kept. */
+  /** Whether the certified files are still kept. */
   isKept: boolean
-  /** By which a scratch folder is known again. */
+  /** Name by which a scratch folder is found again. */
   key: string
-  /** Runs one of the gates on files that were laid out. */
+  /** Runs a gate on files in a checkout. */
   run(gate: GateRun['gate'], directory: string): Promise<GateRun>
   differs(before: string, after: string): Promise<Difference>
   say(text: string): void
 }
 
 /**
- * Finds out since when gates fail that passed: in a fresh checkout, first of what was certified, then of HEAD, then of
- * commits in between, by halves. Where such a checkout does not behave as the work directory does, nothing follows from it.
+ * Finds the commit at which gates began to fail. It tests fresh checkouts: first the certified files, then HEAD, then
+ * commits in between by bisection. If such a checkout behaves unlike the work directory, it cannot tell.
  */
 export async function findBreak(search: BreakSearch): Promise<Verdict> {
   const { certificate, git, head, tree } = search
@@ -56,14 +56,14 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
     })
     return await searchIn(scratch, commits, head, search)
   } catch (error) {
-    // Without the objects of the repository there are no commits to look at.
+    // Without the repository's objects there are no commits to test.
     if (error instanceof GitError || error instanceof GitBlocked)
       return cannotTell(`the certified files cannot be read from git (${error.message})`)
     throw error
   }
 }
 
-/** By halves: the one before the answer passes, the answer fails; both have been tried, the answer twice. */
+/** Bisects: the commit before the answer passes and the answer fails. Both were tested, the answer twice. */
 async function searchIn(
   scratch: ScratchCheckouts,
   commits: readonly Commit[],
@@ -86,7 +86,7 @@ async function searchIn(
     if (tried.failed === null) good = middle
     else bad = middle
   }
-  // A failure by chance on the way would have led here.
+  // A random failure on the way could have led here.
   const again = await tryCommit(bad)
   if ('problem' in again || again.failed === null) {
     return cannotTell(`at ${inOneLine(commits[bad])} it fails only sometimes`)
@@ -94,7 +94,7 @@ async function searchIn(
   return { kind: 'broken', since: commits[bad] ?? null, gate: again.failed.gate.name }
 }
 
-/** Those of the failing gates that pass on what was certified when it is laid out: of others nothing can be learnt. */
+/** Returns the failing gates that pass on a checkout of the certified files: the others tell nothing. */
 async function controlOf(
   scratch: ScratchCheckouts,
   search: BreakSearch,
@@ -117,7 +117,7 @@ async function controlOf(
 
 type Tried = { failed: GateRun | null; tree: string } | { problem: string }
 
-/** Runs the gates up to the first that fails. */
+/** Runs the gates up to the first failure. */
 async function tryOn(laid: CheckoutResult, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
   if ('problem' in laid) return laid
   for (const { gate } of failing) {
@@ -136,7 +136,7 @@ async function notCommitted(laidOut: string, head: string, { differs, tree }: Br
   return difference.count === 0 ? cannotTell(SAME_AS_HEAD) : { kind: 'broken-uncommitted', head, differs: difference }
 }
 
-/** The verdict where nothing follows; `reason` goes on after `cannot tell:`. */
+/** Returns the verdict without a conclusion; `reason` follows `cannot tell:`. */
 export function cannotTell(reason: string): Verdict {
   return { kind: 'cannot-tell', reason }
 }
@@ -161,7 +161,7 @@ const SAME_FILES =
 const SAME_AS_HEAD =
   'it passes in a fresh checkout of the same files, so it depends on something else: files that git ignores, or this machine'
 
-/** The last line of what a gate printed that says something, fit to be shown; null if it said nothing. */
+/** Returns the last non-empty line of a gate's output, safe to show; null: none. */
 export function lastLine(output: string): string | null {
   const line = output
     .split('\n')
@@ -170,35 +170,35 @@ export function lastLine(output: string): string | null {
   return line === undefined ? null : oneLine(line, 160)
 }
 
-/** How a gate came out when it was run again. */
+/** Result of a gate that ran again. */
 export interface GateRun {
   gate: CertifiedGate
   status: GateStatus
   exitCode: number | null
   durationMs: number
-  /** The last lines of what it printed. */
+  /** Last lines of its output. */
   output: string
   problem: string | null
-  /** What it changed itself, when it ran in the work directory. */
+  /** Number of files that it changed itself in the work directory. */
   changedCount: number
 }
 
-/** Files that differ; at most 50 of them are named. */
+/** Files that differ; `paths` holds at most 50. */
 export interface Difference {
   paths: readonly string[]
   count: number
 }
 
-/** Whether what was proved is true now. */
+/** Whether the proved result is true now. */
 export type Verdict =
   | { kind: 'still-true' }
-  /** `since`: the first commit that `gate` fails at; both null where there is no git to ask. */
+  /** `since`: the first commit at which `gate` fails; both null without git. */
   | { kind: 'broken'; since: Commit | null; gate: string | null }
-  /** HEAD is good: it is what is not committed. */
+  /** HEAD passes: uncommitted changes fail. */
   | { kind: 'broken-uncommitted'; head: string; differs: Difference }
   | { kind: 'cannot-tell'; reason: string }
 
-/** Whether a gate that came out so is as it has to be. */
+/** Returns whether a gate's result counts as passed. */
 export function passes({ status }: Pick<GateRun, 'status'>): boolean {
   return status === 'passed' || status === 'flaky'
 }

@@ -13,32 +13,32 @@ import type { World } from '../world.ts'
 import { layCheck, removeChecks } from './contract-checks.ts'
 import type { GateRun } from './find-break.ts'
 
-/** With what gates of a certificate are run again. */
+/** Means to run a certificate's gates again. */
 export interface GatesAgain {
-  /** All that gates run with, but for where and in what sandbox. */
+  /** Options of the gates, without directory and sandbox. */
   commands: Omit<SandboxCommandsOptions, 'directory' | 'sandbox'>
-  /** Of the session that is verified. */
+  /** Sandbox of the verified session. */
   sandbox: SandboxChoice
   directory: string
-  /** The person's. */
+  /** The person's home. */
   home: string
-  /** Null: files that were laid out elsewhere. */
+  /** Null: files in a separate checkout. */
   workTree: WorkTree | null
   redactor: Redactor
   signal: AbortSignal
-  /** Whether one that fails, and changes no file of the work tree, runs once more. */
+  /** Whether a failing gate that changes no file of the work tree runs once more. */
   isAgainOnFailure: boolean
-  /** What is laid before a gate of this name runs, which is a check, and taken away after it; none: it is a gate. */
+  /** Returns files to write before the check of this name runs, and to remove after it; none: it is a gate. */
   filesOf(name: string): readonly { path: string; text: string }[]
 }
 
-/** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
+/** Runs a gate once on a separate checkout; the person's repository is read-only there. */
 export async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: string): Promise<GateRun> {
   const sandbox = { ...again.sandbox, writable: [] }
   return await runAgain({ ...again, directory, sandbox, workTree: null, isAgainOnFailure: false }, gate)
 }
 
-/** Runs a gate of a certificate again. An `Interrupted` if the program has to end. */
+/** Runs a certificate's gate again. Throws `Interrupted` if the program must end. */
 export async function runAgain(
   { commands, directory, home, sandbox, workTree, redactor, signal, isAgainOnFailure, filesOf }: GatesAgain,
   gate: CertifiedGate,
@@ -64,18 +64,18 @@ export async function runAgain(
   return { gate, status, exitCode, durationMs, output, problem, changedCount }
 }
 
-/** What is wanted of the codex whose sandbox gates run in. */
+/** Choice of the codex whose sandbox the gates use. */
 export interface CommandsWanted {
   codexBin?: string | undefined
-  /** `key=value` pairs handed to codex. */
+  /** `key=value` pairs for codex. */
   overrides: readonly string[]
-  /** Told a sentence that a person should know. */
+  /** Receives a sentence for the person. */
   say(text: string): void
-  /** Told each line for debugging, without secrets. */
+  /** Receives each debug line, without secrets. */
   onDebug?: ((line: string) => void) | undefined
 }
 
-/** What gates run with on this machine, as a run here would have it; a sentence if there is no codex that can. */
+/** Returns the options for gates on this machine, as a run here would have them; a sentence if no codex works. */
 export async function commandsFor(
   world: World,
   records: Records,

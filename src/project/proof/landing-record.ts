@@ -10,39 +10,39 @@ import { bySessionId, isSessionId, localDay, type Records } from '../../session/
 const landingSchema = v.object({
   /** As in `done.json`. */
   certificate: v.looseObject({}),
-  /** `key=value` pairs handed to codex. */
+  /** `key=value` pairs for codex. */
   overrides: v.array(v.string()),
-  /** Globs of what counts as part of the tree although git ignores it. */
+  /** Globs of files that belong to the tree although git ignores them. */
   lookedAt: v.array(v.string()),
-  /** The files of its checks, which are gates in the certificate. */
+  /** Files of its checks, which are gates in the certificate. */
   checks: v.array(v.object({ name: v.string(), files: v.array(v.object({ path: v.string(), text: v.string() })) })),
 })
 
-/** What is kept of a landing: its certificate, and with what its gates run again. */
+/** Stored record of a landing: its certificate, and the means to run its gates again. */
 export interface LandingRecord extends Omit<v.InferOutput<typeof landingSchema>, 'certificate'> {
   certificate: Certificate
 }
 
-/** The same, as what was proved is found. */
+/** The same record, as read for a verification. */
 type FoundLanding = Omit<LandingRecord, 'checks'> & {
   filesOf(name: string): readonly { path: string; text: string }[]
 }
 
 const PREFIX = 'land-'
 
-/** Whether a text is the id of a landing: `land-20261126_1`. */
+/** Returns whether a text is the id of a landing, such as `land-20261126_1`. */
 export function isLandingId(text: string): boolean {
   return text.startsWith(PREFIX) && isSessionId(text.slice(PREFIX.length))
 }
 
-/** The id of the next landing. The caller holds the run lock. */
+/** Returns the id of the next landing. The caller must hold the run lock. */
 export async function nextLandingId(records: Pick<Records, 'folder'>, now: Date): Promise<string> {
   const day = localDay(now)
   const last = (await landings(records)).findLast(id => id.startsWith(`${PREFIX}${day}_`))
   return `${PREFIX}${day}_${last === undefined ? 1 : Number(last.slice(last.indexOf('_') + 1)) + 1}`
 }
 
-/** Writes what is kept of a landing, in the place of what was. */
+/** Writes the record of a landing, and replaces an earlier one. */
 export async function writeLanding(records: Pick<Records, 'folder'>, record: LandingRecord): Promise<void> {
   const folder = join(records.folder, 'landings')
   await writing(folder, async () => {
@@ -51,7 +51,7 @@ export async function writeLanding(records: Pick<Records, 'folder'>, record: Lan
   })
 }
 
-/** What was proved of a landing. A `UserError` if there is none of this id, or it was damaged. */
+/** Reads the record of a landing. Throws a `UserError` if there is none with this id, or it is damaged. */
 export async function readLanding(records: Pick<Records, 'folder'>, id: string): Promise<FoundLanding> {
   const path = pathOf(records, id)
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
@@ -67,13 +67,13 @@ export async function readLanding(records: Pick<Records, 'folder'>, id: string):
   }
 }
 
-/** The newest landing of a directory; null: there is none. */
+/** Returns the newest landing of a directory; null: none. */
 export async function newestLanding(records: Pick<Records, 'folder'>): Promise<FoundLanding | null> {
   const last = (await landings(records)).at(-1)
   return last === undefined ? null : await readLanding(records, last)
 }
 
-/** Their ids, the oldest first. */
+/** Returns the ids of the landings, oldest first. */
 async function landings({ folder }: Pick<Records, 'folder'>): Promise<string[]> {
   const names = (await readdir(join(folder, 'landings')).catch(ignoreMissing)) ?? []
   const ids = names.flatMap(name =>

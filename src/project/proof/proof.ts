@@ -31,15 +31,15 @@ import { runCheck, tryControl } from './contract-checks.ts'
 import { counterProofOf } from './counter-proof.ts'
 import { onEngine, reviewThread } from './review.ts'
 
-/** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
+/** Most bytes of a diff that are read before it is cut for a reviewer. */
 const DIFF_BYTES = 8 * 1024 * 1024
 
-/** The most that is kept of what a command of a template printed. */
+/** Longest stored output of a template's command. */
 const COMMAND_CHARACTERS = 16_000
 
 /**
- * With what the claims of a run's sessions are proved.
- * @param closed absolute paths that no command may read or make, as of now
+ * Returns the means to prove the claims of a run's sessions.
+ * @param closed absolute paths that no command may read or create, as of now
  */
 export function proofEnvironment(
   { clock, home, env, platform }: World,
@@ -67,9 +67,9 @@ export function proofEnvironment(
     unreadable: deniedPaths(),
   })
   return {
-    // Whether it is flaky matters where it decides.
+    // Flakiness only matters if it decides.
     runGate: (gate, { when, start, hasPassedAtStart, ...place }) => {
-      // The rounds may have been given less since a scope was entered.
+      // The rounds may have less access than when the scope began.
       const network = gate.network && reachesNetwork(settings)
       const isFlakyByWork = async () =>
         !hasPassedAtStart || (await isGateChanged(fingerprints, { start, tree: place.tree, gate }))
@@ -111,7 +111,7 @@ export function proofEnvironment(
   }
 }
 
-/** The thread of who writes the contract, or wrong versions of the work: it may look, and nothing of it is kept by codex. */
+/** Returns the thread that writes the contract, or wrong versions. It is read-only; codex stores nothing of it. */
 function contractThread(
   role: 'author' | 'control',
   { author, control, controls, authorEngine, controlEngine }: ProveTerms,
@@ -136,7 +136,7 @@ function contractThread(
   }
 }
 
-/** Who reviews what is claimed, and with what before it. */
+/** Chooses the reviewer of a claim and its material. */
 async function reviewerOf(
   { savepoints, settings, records }: Run,
   state: SessionState,
@@ -160,7 +160,7 @@ async function reviewerOf(
   }
 }
 
-/** Null if what it began with is no longer there. */
+/** Null if the files at its start are no longer stored. */
 async function diffSince(savepoints: Run['savepoints'], start: string, tree: string) {
   try {
     return await savepoints.diff(start, tree, { mostBytes: DIFF_BYTES })
@@ -170,7 +170,7 @@ async function diffSince(savepoints: Run['savepoints'], start: string, tree: str
   }
 }
 
-/** Whether the work has changed what a gate runs through; true where it is not known what the work began with. */
+/** Returns whether the work changed a file that a gate runs; true if the start is unknown. */
 async function isGateChanged(
   fingerprints: Run['fingerprints'],
   { start, ...of }: { start: string | null; tree: string; gate: Gate },
@@ -180,17 +180,17 @@ async function isGateChanged(
   return 'problem' in changes || changes.some(({ isRunThrough }) => isRunThrough)
 }
 
-/** What became of a certificate. */
+/** Result of writing a certificate. */
 interface Certified {
-  /** How the session ends instead of as done; null: as it was to. */
+  /** Outcome that replaces done; null: done stays. */
   refused: SessionOutcome | null
-  /** What else went wrong, a sentence; null if nothing did. */
+  /** Sentence about another failure; null: none. */
   problem: string | null
 }
 
 /**
- * Writes `done.json` of a session that has come to its end as done: into the records, which count, and as a copy beside
- * its memory, in `folder`. A session whose certificate is not in the records is not done: nothing could verify it.
+ * Writes `done.json` of a session that ends as done: into the records, which count, and a copy next to its memory, in
+ * `folder`. Without a certificate in the records the session is not done: nothing could verify it.
  */
 export async function certify(
   run: Run,
@@ -239,7 +239,7 @@ async function certificateOfRun(
   )
 }
 
-/** How a session ends that would be done, but for its certificate. */
+/** Returns the outcome of a session that would be done, but has no certificate. */
 function uncertified(path: string, error: unknown): SessionOutcome {
   const why = isDiskFull(error) ? 'the disk is full' : (systemErrorCode(error) ?? messageOf(error).replace(/\.$/, ''))
   const reason = `The work was accepted, but its certificate ${path} could not be written: ${why}.`

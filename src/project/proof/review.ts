@@ -27,7 +27,7 @@ import type { Run } from '../open-run.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
 
-/** What came of a review by itself, and what it took. `failed`: the reviewer could not work; `unusable`: it answered nothing that can be read. */
+/** Result and cost of a separate review. `failed`: the reviewer could not work; `unusable`: its answer was unreadable. */
 export type Reviewed = { durationMs: number; tokens: number | null } & (
   | { kind: 'answered'; answer: ReviewAnswer }
   | { kind: 'failed'; outcome: RoundOutcome }
@@ -36,8 +36,8 @@ export type Reviewed = { durationMs: number; tokens: number | null } & (
 )
 
 /**
- * Has a reviewer look at this work. The session's own journal is left as it is: what happens here is only shown, on
- * `view`, but for the answer. An `Interrupted` if the program is asked to end.
+ * Asks a reviewer for a look at this work. The session's own journal is unchanged: events go only to `view`, except for the
+ * answer. Throws `Interrupted` if the program must end.
  */
 export async function reviewWork(
   { clock, signal }: Pick<World, 'clock' | 'signal'>,
@@ -64,7 +64,7 @@ export async function reviewWork(
     redactor,
   })
   const roundsDirectory = join(records.folder, 'review')
-  // What a review that was killed has left.
+  // Leftovers of a killed review.
   await rm(roundsDirectory, { recursive: true, force: true })
   await mkdir(roundsDirectory, { mode: 0o700 })
   const startedAt = clock.monotonic()
@@ -99,7 +99,7 @@ export async function reviewWork(
   }
 }
 
-/** The thread of a reviewer of a work directory. What `terms` leaves open is as in the rounds. */
+/** Returns the thread of a reviewer for a work directory. Values that `terms` leaves open are those of the rounds. */
 export function reviewThread(directory: string, terms: ReviewTerms | null, settings: ModelOfRounds): ThreadSpec {
   return {
     agent: 'reviewer',
@@ -111,7 +111,7 @@ export function reviewThread(directory: string, terms: ReviewTerms | null, setti
 
 type ModelOfRounds = Pick<Settings, 'engine' | 'model' | 'effort'>
 
-/** On what a thread beside the rounds runs. What is left open is as in them, but that another engine knows nothing of their models. */
+/** Returns what a thread outside of the rounds runs on: as the rounds, but another engine gets no model of theirs. */
 export function onEngine(
   engine: string | null | undefined,
   own: Pick<ModelOfRounds, 'model' | 'effort'>,
@@ -125,20 +125,20 @@ export function onEngine(
   }
 }
 
-/** What a review by itself is of. */
+/** Work for a separate review. */
 export interface ReviewedWork {
-  /** Null: what is not committed. */
+  /** Null: uncommitted changes. */
   session: string | null
-  /** Fingerprints of what it began with, and of what it is now. */
+  /** Fingerprints of its start, and of the files now. */
   since: string
   tree: string
   matter: ReviewMatter
 }
 
-/** Enough for all that a reviewer is shown, and the names of what it is not shown. */
+/** Enough for everything that a reviewer sees, and the names of the rest. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** The work of a session: all that has changed since it began, by whomever. */
+/** Returns the work of a session: all changes since it began, by anyone. */
 export async function workOfSession(run: Run, id: string): Promise<ReviewedWork> {
   const folded = await foldJournal(run.records, id)
   const state = folded && withoutScope(folded)
@@ -152,7 +152,7 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
     throw new UserError('CM0705', `The savepoint from the start of ${id} was deleted, so its changes are not known.`)
   }
-  // What counted in the session counts now, though git ignores it and a later session has let go of it.
+  // Files that counted in the session count now, even if git ignores them and no later session protects them.
   fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))
   await followIgnoreRules(fingerprints, run.records.ignoreRules(id))
   const { tree, diff, files } = await fingerprints.mending(async () => {
@@ -175,7 +175,7 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   return { session: id, since, tree, matter: { ...matter, diff: diff.text, isCut: diff.isCut } }
 }
 
-/** What is not committed yet; in a directory without a repository or a commit, everything. */
+/** Returns the uncommitted changes; without a repository or a commit, everything. */
 export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedWork> {
   const { git } = run.fingerprints
   const since = await treeOfHead(run, git)

@@ -13,7 +13,7 @@ import { openScopedMemory } from '../../workspace/memory/scope-memory.ts'
 import { remarksOnProof } from '../engine-of-project.ts'
 import type { Run } from '../open-run.ts'
 
-/** What the rounds of a session are given and leave: its memory files, those of its scopes, and the work directory. */
+/** Files that rounds of a session get and leave: its memory, those of its scopes, and the work directory. */
 interface SessionFiles {
   memory: Memory
   scopes: ScopeFiles
@@ -23,8 +23,8 @@ interface SessionFiles {
 }
 
 /**
- * Opens the files of a session that is carried out.
- * @param ending aborted when it is to end
+ * Opens the files of a session that runs.
+ * @param ending aborts when it must end
  */
 export function openSessionFiles(
   { records, settings, fingerprints, traces, repository, remarks, redactor }: Run,
@@ -44,7 +44,7 @@ export function openSessionFiles(
     redact: text => redactor.text(text),
   })
   let next: Parameters<ScopeFiles['make']>[0] | null = null
-  /** By what is looked: a scope that is about to be entered is compared with what is seen before that. */
+  /** Rules for a look at the files. Before a scope begins, its look must already follow its rules. */
   const looking = (): SessionState => {
     const { state } = log
     if (state.scope !== null || next === null) return state
@@ -77,8 +77,8 @@ export function openSessionFiles(
         if (how === 'anew') fingerprints.takeNothingForGranted()
         if (log.state.scope !== null) next = null
         fingerprints.protect(globsLookedAt(gatesOfAll(looking()), log.state.kind?.addsGates))
-        // What codex has laid there is not the agent's work, and nothing of the project for a gate. Where commands run beside the
-        // rounds it stays, for another app-server may need it just now.
+        // Files that codex's sandbox created are neither the agent's work, nor input for a gate. If commands run next to the
+        // rounds, keep them: another app-server may need them.
         if (keepsTraces) fingerprints.passOver(traces.isLaid)
         else await traces.removeFiles()
         return await looks.take(signal)

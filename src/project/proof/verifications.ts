@@ -3,7 +3,7 @@ import type { World } from '../world.ts'
 import { type Verified, verifySession } from './verify.ts'
 import { describeVerification } from './verify-words.ts'
 
-/** What has come of verifying; while it goes on, what was said so far. */
+/** State of a verification; while it runs, its messages so far. */
 type VerificationNow =
   | { state: 'running'; said: readonly string[] }
   | { state: 'ended'; verdict: Verified['verdict']['kind']; words: readonly string[] }
@@ -12,12 +12,12 @@ interface Going {
   result: Promise<Extract<VerificationNow, { state: 'ended' }>>
   said: string[]
   listeners: Set<(said: string) => void>
-  /** Unix time, ms; null: it goes on. */
+  /** Unix time, ms; null: it runs. */
   endedAt: number | null
 }
 
 const MOST_SAID = 200
-/** For so long what it has come to is still true for whoever asks; after that it is made anew, ms. */
+/** How long a result stays valid for later calls, in ms; after that it is computed again. */
 const FRESH_MS = 2 * 60_000
 
 /**
@@ -33,15 +33,15 @@ export class Verifications implements AsyncDisposable {
     this.#world = { ...world, signal: AbortSignal.any([world.signal, this.#ending.signal]) }
   }
 
-  /** Whether any goes on. */
+  /** Whether a verification runs. */
   get isGoing(): boolean {
     return [...this.#going.values()].some(({ endedAt }) => endedAt === null)
   }
 
   /**
-   * Begins to verify a session, or goes on with that, and waits for its end. What it has come to is told once, and not where it is
-   * older than `FRESH_MS`. A `UserError` where it cannot be verified.
-   * @param onSaid told what is done, as it is, and what was said before
+   * Verifies a session, or joins the running verification, and waits for its end. Each result is returned once, and not if
+   * it is older than `FRESH_MS`. Throws a `UserError` if it cannot verify.
+   * @param onSaid receives each message, the earlier ones included
    */
   async take(
     { records, id }: { records: Records; id: string },
@@ -68,7 +68,7 @@ export class Verifications implements AsyncDisposable {
     }
   }
 
-  /** Ends what goes on, and resolves when it has ended. */
+  /** Ends the running verifications, and resolves when they have ended. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort('SIGTERM')
     await Promise.allSettled([...this.#going.values()].map(({ result }) => result))
@@ -96,7 +96,7 @@ export class Verifications implements AsyncDisposable {
     const end = () => {
       going.endedAt = this.#world.clock.now()
     }
-    // Nobody may wait for it when it fails; the next call is told.
+    // Nobody may be waiting when it fails; the next call gets the error.
     result.then(end, end)
     this.#going.set(key, going)
     return going

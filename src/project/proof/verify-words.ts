@@ -6,7 +6,7 @@ import { shortHash } from '../../workspace/git/commits.ts'
 import { type Difference, type GateRun, lastLine, type Verdict } from './find-break.ts'
 import type { Verification, Verified } from './verify.ts'
 
-/** What came of verifying, as lines for a person. */
+/** Describes a verification in lines for a person. */
 export function describeVerification(verification: Verified): string {
   const { verdict, gates, certificate, worktree, directory } = verification
   const where = worktree === null ? '' : ` in the worktree ${worktree} (${oneLine(directory, 500)})`
@@ -22,7 +22,7 @@ export function describeVerification(verification: Verified): string {
   return lines.map(line => `${line}\n`).join('')
 }
 
-/** A verdict in one line. */
+/** Describes a verdict in one line. */
 export function headline(verdict: Verdict): string {
   switch (verdict.kind) {
     case 'still-true':
@@ -42,7 +42,7 @@ export function headline(verdict: Verdict): string {
   }
 }
 
-/** How a gate came out, a line; and the last line that it printed where it failed. */
+/** Describes a gate's result in one line; if it failed, also its last line of output. */
 export function lineOf(run: GateRun): string[] {
   const changed = run.changedCount === 0 ? '' : `; it changes ${formatCount(run.changedCount, 'file')} itself`
   const took = run.status === 'not-started' ? '' : ` (${formatDuration(run.durationMs)})`
@@ -104,7 +104,7 @@ function closer(verdict: Verdict, { git }: Certificate): string[] {
   }
 }
 
-/** The first paths of a difference, and how many more there are. */
+/** Names the first paths of a difference, and the number of others. */
 export function named({ paths, count }: Difference): string {
   const shown = paths.slice(0, 8).map(path => oneLine(path, 120))
   return `${shown.join(', ')}${count > shown.length ? ` and ${count - shown.length} more` : ''}`
