@@ -8,7 +8,7 @@ import { formatCount, formatDuration } from '../words/numbers.ts'
 import { wordsForIssue, wordsForPublished } from '../words/published.ts'
 import { oneLine, titleLine } from '../words/safe-text.ts'
 import type { ReportCommand } from './commands.ts'
-import { lookAtFirst } from './contract.ts'
+import { lookAtFirst } from './look-first.ts'
 import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,
@@ -24,7 +24,6 @@ import {
   tasksInWords,
   toneOfGate,
   wasFlakyEarlier,
-  whatIsLeft,
 } from './words.ts'
 import { changesInWords } from './words-of-changes.ts'
 
@@ -97,19 +96,19 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries, own }: De
   const { columns, isEndShown } = place
   const lines = (label: string, list: readonly CardLine[]) => labelled(label, list, columns, rows)
   return [
+    ...lines('look at', shortened(lookAtFirst(data), entries, 'more in the whole report')),
+    ...lines('proof', shortened(proofOf(data), entries, 'more')),
+    ...lines('note', shortened(notesOf(data), entries, 'more')),
     ...data.work.card.flatMap(fact => factLines(fact, columns, { rows, own })),
     ...lines('work', listed(data.work.status)),
-    ...lines('left', shortened(leftOf(data), entries, 'more in the whole report')),
-    ...lines('proof', shortened(proofOf(data), entries, 'more')),
-    ...lines('note', shortened(notesOnProof(data), entries, 'more')),
     ...lines('changes', [plain(changesInWords(data, place))]),
+    ...lines('refused', listed(refusalsInWords(data))),
+    ...lines('asked', listed(questionsInWords(data))),
     ...(isEndShown ? [] : lines('took', [plain(effortInWords(data))])),
     ...lines('engines', listed(enginesInWords(data))),
     ...lines('ahead', listed(forecastInWords(data))),
     ...lines('tasks', listed(tasksInWords(data))),
     ...lines('agents', listed(data.build && agentsInWords(data.build))),
-    ...lines('refused', listed(refusalsInWords(data))),
-    ...lines('asked', listed(questionsInWords(data))),
     ...lines('public', listed(data.published === undefined ? null : wordsForPublished(data.published))),
   ]
 }
@@ -206,11 +205,10 @@ function shortened(entries: readonly CardLine[], most: number, more: string): Ca
   return [...entries.slice(0, most - 1), { text: `and ${entries.length - most + 1} ${more}`, tone: 'quiet' }]
 }
 
-function leftOf(data: ReportData): CardLine[] {
-  // The questions have a line of their own.
-  const told = { ...data, questions: { ...data.questions, entries: [], count: 0 } }
-  const sentences = lookAtFirst({ ...told, build: null, proof: { ...data.proof, protectedFiles: [] } })
-  return [...(data.contract === undefined ? [] : sentences), ...whatIsLeft(told)]
+/** Protected files that stayed changed are told above. */
+function notesOf({ proof }: ReportData): CardLine[] {
+  const isTold = proof.protectedFiles.some(({ putBack }) => !putBack)
+  return notesOnProof({ proof: isTold ? { ...proof, protectedCount: 0 } : proof })
 }
 
 function refusalsInWords({ refusals, proof, outcome }: ReportData): string | null {
@@ -224,9 +222,9 @@ function refusalsInWords({ refusals, proof, outcome }: ReportData): string | nul
 
 function questionsInWords({ questions }: ReportData): string | null {
   const [first] = questions.entries
-  if (first === undefined) return null
-  const isAnswered = questions.entries.every(({ answered }) => answered) ? ', answered' : ''
-  return `${formatCount(questions.count, 'question')}${isAnswered}: ${first.text}`
+  // What was assumed is told above.
+  if (first === undefined || questions.entries.some(({ answered }) => !answered)) return null
+  return `${formatCount(questions.count, 'question')}, answered: ${first.text}`
 }
 
 function commandLines({ commands }: CardOptions): CardLine[] {

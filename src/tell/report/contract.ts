@@ -12,9 +12,8 @@ import {
 import type { ReportSection } from '../../core/view.ts'
 import { wordsForContract, wordsForKind, wordsForSentence } from '../words/contract.ts'
 import { formatCount } from '../words/numbers.ts'
-import { wordsForFlaky, wordsForGate } from '../words/proof.ts'
-import type { ReportContract, ReportData } from './report-data.ts'
-import { protectedInWords, taskInWords, whatIsLeft } from './words.ts'
+import { wordsForGate } from '../words/proof.ts'
+import type { ReportContract } from './report-data.ts'
 
 const QUOTE_CHARS = 300
 const RUN_CHARS = 300
@@ -74,65 +73,6 @@ function versionsOf(id: string, { controls }: ContractState) {
       isCaught: result === 'caught',
     }))
 }
-
-/** A thing that a person should look at. Its text came from outside in part, and is not made safe. */
-interface LookedAt {
-  text: string
-  tone: 'warning' | 'bad' | 'plain'
-}
-
-/**
- * What a person should look at before all else, where there is a contract: sentences that are not proved, assumptions,
- * protected files that changed, and what was given up.
- */
-export function lookAtFirst({ contract, questions, proof, build }: ReportData): LookedAt[] {
-  const open = (contract?.sentences ?? []).filter(({ kind, state }) => kind !== 'context' && state !== 'proved')
-  const rank = (state: SentenceNow['state']) => ['fails', 'weak', 'unusable', 'open', 'holds'].indexOf(state)
-  const unproved = open.filter(({ state }) => rank(state) >= 0).sort((a, b) => rank(a.state) - rank(b.state))
-  const changed = proof.protectedFiles.filter(({ putBack }) => !putBack)
-  const flaky = (contract?.sentences ?? []).filter(({ checks }) => checks.some(({ isFlaky }) => isFlaky))
-  return [
-    ...unproved.map(({ id, quote, state }) => ({
-      text: `${id} ${wordsForSentence(state)}: "${clipEnd(quote.replace(/\s+/g, ' '), SHORT_CHARS)}"`,
-      tone: state === 'fails' ? ('bad' as const) : ('warning' as const),
-    })),
-    ...flaky.map(({ id }) => ({ text: `${id} has a flaky check: ${FLAKY}`, tone: 'warning' as const })),
-    ...questions.entries.flatMap(({ id, text, assumption, answered }) =>
-      answered ? [] : [{ text: `Assumed: ${assumption} (${id}: ${text})`, tone: 'warning' as const }],
-    ),
-    ...changed.map(file => ({
-      text: `Protected: \`${file.path.replaceAll('`', "'")}\` ${protectedInWords(file)}`,
-      tone: 'warning' as const,
-    })),
-    ...open.flatMap(({ id, state, quote }) =>
-      state === 'not-checkable'
-        ? [
-            {
-              text: `${id} no program can tell: "${clipEnd(quote.replace(/\s+/g, ' '), SHORT_CHARS)}"`,
-              tone: 'plain' as const,
-            },
-          ]
-        : [],
-    ),
-    ...(build?.tasks ?? []).flatMap(task =>
-      task.state === 'parked'
-        ? [{ text: `Task ${task.id} ${task.name} is ${taskInWords(task)}`, tone: 'warning' as const }]
-        : [],
-    ),
-  ].slice(0, MOST_LOOKED_AT)
-}
-
-/** What is left beside that: assumptions and parked tasks are not told again. */
-export function leftBeside(data: ReportData): ReturnType<typeof whatIsLeft> {
-  const { contract, questions, build } = data
-  if (contract === undefined) return whatIsLeft(data)
-  const untold = { questions: { ...questions, entries: [], count: 0 }, build: build && { ...build, tasks: [] } }
-  return whatIsLeft({ ...data, ...untold })
-}
-
-const FLAKY = wordsForFlaky({ exitCode: null })
-const MOST_LOOKED_AT = 30
-const SHORT_CHARS = 120
 
 /** What of the goal is in no sentence, a line each. */
 export function uncoveredInWords({ uncovered }: ReportContract): string[] {

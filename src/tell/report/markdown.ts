@@ -1,13 +1,14 @@
 import { inlineCode } from '../../base/markdown.ts'
-import { formatBytes } from '../../base/text.ts'
+import { formatBytes, truncate } from '../../base/text.ts'
 import { refusalForPerson } from '../../core/rules/refusals.ts'
 import type { ReportSection } from '../../core/view.ts'
 import { wordsForAdopted } from '../words/adopted.ts'
-import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import { formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { wordsForIssue, wordsForPublished } from '../words/published.ts'
-import { safeText } from '../words/safe-text.ts'
+import { safeText, titleLine } from '../words/safe-text.ts'
 import { type CommandContext, commandsOf } from './commands.ts'
-import { contractSection, leftBeside, lookAtFirst } from './contract.ts'
+import { contractSection } from './contract.ts'
+import { FIRST_CHARS, lookAtFirst } from './look-first.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
@@ -15,6 +16,7 @@ import {
   codeIn,
   effortInWords,
   enginesInWords,
+  findingInWords,
   forecastInWords,
   gateInWords,
   headlineOf,
@@ -33,43 +35,33 @@ import {
   tasksInWords,
   tasksLeftOut,
 } from './words.ts'
-import { changesInWords, notKeptInWords } from './words-of-changes.ts'
+import { changesInWords, notLookedAtInWords } from './words-of-changes.ts'
 
-/** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
+/** The most of a goal, and of an outcome, above the first heading; both stand in full at the end. */
+const GOAL_CHARS = 300
+const GOAL_LINES = 4
+const OUTCOME_CHARS = 500
+
+/**
+ * The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it.
+ * What stands above the third heading fits a chat message.
+ */
 export function markdownOf(data: ReportData, place: CommandContext): string {
-  const { text } = headlineOf(data)
+  const { text, hint } = headlineOf(data)
   const tasks = tasksInWords(data)
   const ahead = forecastInWords(data)
   const engines = enginesInWords(data)
   const sections = [
-    `# ${escapeMarkdown(capital(text))}`,
-    quoted(data.goal),
-    bullets([
-      `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
-      ...(data.adopted === null
-        ? []
-        : [escapeMarkdown(`Continues from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
-      ...(data.issue === undefined ? [] : [escapeMarkdown(`Works on ${wordsForIssue(data.issue)}`)]),
-      ...(data.published === undefined ? [] : [escapeMarkdown(capital(wordsForPublished(data.published)))]),
-      escapeMarkdown(`It took ${effortInWords(data)}`),
-      ...(engines === null ? [] : [escapeMarkdown(`Engines: ${engines}`)]),
-      ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
-      escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
-      ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
-    ]),
+    `# ${escapeMarkdown(capital(truncate(text, OUTCOME_CHARS)))}`,
+    quoted(isShort(data.goal) ? data.goal : titleLine(data.goal, GOAL_CHARS)),
     first(data),
-    ownSection(contractSection(data.contract)),
+    ...proven(data),
     ownSection(data.work.section),
-    left(data),
-    section('Proof', proof(data)),
-    section('What changed', changes(data)),
+    section('What changed', changes(data, place)),
     section('Board', boardTable(data)),
     section('Tasks', data.build === null ? '' : taskTable(data.build)),
-    section('Agents', data.build === null ? '' : agentTable(data.build)),
-    section('Plans that could not be used', refusedPlans(data)),
-    section('Rounds', rounds(data)),
-    section('Waits and failures', bullets(withGap(data.trouble, trouble => escapeMarkdown(troubleInWords(trouble))))),
     refused(data),
+    section('Plans that could not be used', refusedPlans(data)),
     section(
       'Questions and assumptions',
       bullets(
@@ -80,6 +72,24 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
         ),
       ),
     ),
+    section(
+      'The session',
+      bullets([
+        `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
+        ...(data.adopted === null
+          ? []
+          : [escapeMarkdown(`Continues from ${wordsForAdopted(data.adopted, Date.parse(data.createdAt))}`)]),
+        ...(data.issue === undefined ? [] : [escapeMarkdown(`Works on ${wordsForIssue(data.issue)}`)]),
+        ...(data.published === undefined ? [] : [escapeMarkdown(capital(wordsForPublished(data.published)))]),
+        escapeMarkdown(`It took ${effortInWords(data)}`),
+        ...(engines === null ? [] : [escapeMarkdown(`Engines: ${engines}`)]),
+        ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
+        ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
+      ]),
+    ),
+    section('Agents', data.build === null ? '' : agentTable(data.build)),
+    section('Rounds', rounds(data)),
+    section('Waits and failures', bullets(withGap(data.trouble, trouble => escapeMarkdown(troubleInWords(trouble))))),
     section(
       OUTPUTS,
       bullets(
@@ -95,29 +105,34 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       'Look closer, or undo',
       bullets(commandsOf(data, place).map(({ command, what }) => `${codeSpan(command)}: ${what}`)),
     ),
+    section(
+      'In full',
+      [
+        ...(isShort(data.goal) ? [] : [quoted(data.goal)]),
+        ...(text.length > OUTCOME_CHARS ? [quoted(text)] : []),
+        ...(hint !== null && hint.length > FIRST_CHARS ? [quoted(hint)] : []),
+      ].join('\n\n'),
+    ),
   ]
   return `${sections.filter(each => each !== '').join('\n\n')}\n`
 }
 
+function isShort(goal: string): boolean {
+  return goal.length <= GOAL_CHARS && goal.split('\n').length <= GOAL_LINES
+}
+
 /** What a person has to know of a result before they take it: the sections of the report that say so, without what is empty. */
 export function proofSections(data: ReportData): string[] {
-  const all = [
-    first(data),
-    left(data),
-    ownSection(contractSection(data.contract)),
-    section('Proof', proof(data)),
-    refused(data),
-  ]
+  const all = [first(data), ...proven(data), refused(data)]
   return all.filter(each => each !== '')
 }
 
-function first(data: ReportData): string {
-  if (data.contract === undefined) return ''
-  return section('Look at this first', bullets(lookAtFirst(data).map(({ text }) => escapeMarkdown(text))))
+function proven(data: ReportData): string[] {
+  return [ownSection(contractSection(data.contract)), section('Proof', proof(data))]
 }
 
-function left(data: ReportData): string {
-  return section('What is left', bullets(leftBeside(data).map(({ text }) => escapeMarkdown(text))))
+function first(data: ReportData): string {
+  return section('Look at this first', bullets(lookAtFirst(data).map(({ text }) => escapeMarkdown(text))))
 }
 
 function refused({ refusals }: ReportData): string {
@@ -128,7 +143,7 @@ function refused({ refusals }: ReportData): string {
 }
 
 function proof(data: ReportData): string {
-  const { gates, reviews, findingsCount, protectedFiles, tree } = data.proof
+  const { gates, reviews, findings, findingsCount, protectedFiles, tree } = data.proof
   const none = noGateInWords(data, 'the work')
   return bullets([
     ...(none === null ? [] : [`${capital(none)}.`]),
@@ -137,7 +152,8 @@ function proof(data: ReportData): string {
       return `${codeSpan(gate.name)} ${escapeMarkdown(words)}`
     }),
     ...withGap(reviews, review => escapeMarkdown(`${capital(reviewInWords(review).text)}. ${review.summary}`)),
-    ...(findingsCount === 0 ? [] : [`${formatCount(findingsCount, 'open finding')}: see above, what is left`]),
+    ...findings.map(finding => escapeMarkdown(findingInWords(finding))),
+    ...(findingsCount > findings.length ? [`and ${findingsCount - findings.length} more findings`] : []),
     ...notesOnProof(data).map(({ text }) => escapeMarkdown(capital(text))),
     ...(protectedFiles.length === 0
       ? []
@@ -156,11 +172,12 @@ function refusedPlans({ build }: ReportData): string {
   return bullets(lines)
 }
 
-function changes(data: ReportData): string {
+function changes(data: ReportData, place: CommandContext): string {
   const { paths, files, commits, from } = data.changes
-  const unseen = notKeptInWords(data)
+  const unseen = notLookedAtInWords(data.changes)
   const last = unseen === null ? '' : escapeMarkdown(unseen)
-  if (files === 0 && commits.count === 0) return last
+  const said = escapeMarkdown(`${capital(changesInWords(data, place))}.`)
+  if (files === 0 && commits.count === 0) return [said, last].filter(part => part !== '').join('\n\n')
   const head = from === 'rounds' ? '| file |\n| --- |' : '| file | added | removed |\n| --- | ---: | ---: |'
   const rows = paths.map(({ path, added, removed }) =>
     from === 'rounds'
@@ -172,7 +189,7 @@ function changes(data: ReportData): string {
     withGap(commits, ({ commit, subject }) => `${codeSpan(commit.slice(0, 12))} ${escapeMarkdown(subject)}`),
   )
   const table = paths.length === 0 ? '' : `${head}\n${rows.join('\n')}${more}`
-  return [table, made.trim(), last].filter(part => part !== '').join('\n\n')
+  return [said, table, made.trim(), last].filter(part => part !== '').join('\n\n')
 }
 
 function rounds({ rounds, createdAt, totals }: ReportData): string {

@@ -11,18 +11,14 @@ export function changesInWords(data: ReportData, { areSavepointsGone = false } =
   if (files === 0 && commits.count === 0) return unkept ?? 'nothing has changed'
   const by = byGatesInWords(changes)
   const gone = areSavepointsGone ? '; its savepoints were pruned' : ''
-  const uncommitted = uncommittedInWords(changes)
-  const open = uncommitted === null ? '' : `; ${uncommitted}`
   const since = unkept === null ? '' : `; ${unkept}`
-  return `${[formatCount(files, 'file'), ...sizeOf(changes)].join(', ')}${by === null ? '' : ` (${by})`}${open}${gone}${since}`
+  return `${[formatCount(files, 'file'), ...sizeOf(changes)].join(', ')}${by === null ? '' : ` (${by})`}${gone}${since}`
 }
 
 /** The same without the number of files, which stands above it; null if there is no more to say. */
 export function moreOnChanges(data: ReportData): string | null {
   const { changes } = data
-  const more = [...sizeOf(changes), byGatesInWords(changes), uncommittedInWords(changes), unkeptInWords(data)].filter(
-    each => each !== null,
-  )
+  const more = [...sizeOf(changes), byGatesInWords(changes), unkeptInWords(data)].filter(each => each !== null)
   return more.join(', ') || null
 }
 
@@ -59,7 +55,7 @@ function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates'>): st
 }
 
 /** Which files are in no commit, beside commits: `not committed: notes.md, draft.md`; null without either. */
-function uncommittedInWords({ uncommitted, commits }: ReportData['changes']): string | null {
+export function uncommittedInWords({ uncommitted, commits }: ReportData['changes']): string | null {
   if (commits.count === 0 || uncommitted.count === 0) return null
   return `not committed: ${firstOf(uncommitted.paths, uncommitted.count)}`
 }
@@ -84,7 +80,8 @@ export function noPathsInWords({ from, unkept, unkeptSteps = 0 }: ReportData['ch
   return `${of} is different from what it was.`
 }
 
-function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLookedAt'>): string | null {
+/** Which files are in no savepoint because nobody looks at them: `Not checked and not saved: node_modules/.`; null if none. */
+export function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLookedAt'>): string | null {
   const { paths, count } = notLookedAt
   if (count === 0) return null
   const shown = paths.slice(0, MOST_NOT_LOOKED_AT)

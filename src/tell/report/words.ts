@@ -376,15 +376,7 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
           ]
         : [],
     ),
-    ...proof.findings.map(finding => {
-      const { severity, problem, mend, repeated } = finding
-      const place = placeOf(finding)
-      const again = repeated ? ' (found before; you decide)' : ''
-      return {
-        text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Fix: ${mend}${again}`,
-        tone: SEVERITY_TONES[severity],
-      }
-    }),
+    ...proof.findings.map(finding => ({ text: findingInWords(finding), tone: SEVERITY_TONES[finding.severity] })),
     ...(isRefused
       ? [{ text: `the last claim was not accepted: ${refusalForPerson(lastRefusal).fact}`, tone: 'warning' as const }]
       : []),
@@ -405,6 +397,14 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
           },
         ]),
   ]
+}
+
+/** What a review found, and how it can be fixed: `major: src/theme.ts:41: The choice is lost. Fix: Keep it.` */
+export function findingInWords(finding: ReportData['proof']['findings'][number]): string {
+  const { severity, problem, mend, repeated } = finding
+  const place = placeOf(finding)
+  const again = repeated ? ' (found before; you decide)' : ''
+  return `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Fix: ${mend}${again}`
 }
 
 function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): string {

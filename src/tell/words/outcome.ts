@@ -111,7 +111,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
   }
 }
 
-const DONE = { proved: 'done, proved', gates: 'done, gates pass', none: 'done, not verified' } as const
+const DONE = { proved: 'done and proved', gates: 'done, gates pass', none: 'done, not verified' } as const
 
 /** What a person can do about it in a shell, as sentences. Text in it may come from outside: show it through `oneLine`. */
 export function wordsForHint(hint: OutcomeHint): string {

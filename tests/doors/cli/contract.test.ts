@@ -108,7 +108,7 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect(scene.input(2)).toContain('check 2 does not come to its end in time')
   expect(stdout).toContain('contract, version 3, is accepted')
   expect(stdout).toContain('wrong version 1 for S2: caught by check 1')
-  expect(stdout).toMatch(/ended: done, proved: 2 of 2 sentences proved/)
+  expect(stdout).toMatch(/ended: done and proved: 2 of 2 sentences proved/)
   expect(scene.memory('report.md')).toMatch(
     /^# Done, proved[\s\S]*^## What you asked for[\s\S]*\| S1 \| .* \| proved \|/m,
   )

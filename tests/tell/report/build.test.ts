@@ -105,15 +105,15 @@ test('what the last look and the summary before it leave is told once: commits, 
   expect([...(axis ?? '').matchAll(/>(\d+)</g)].map(([, number]) => number)).toEqual(['1', '2', '3'])
 })
 
-test('the card begins with what is built, and says what is parked and who worked', () => {
+test('the card says what is built, what is parked and who worked', () => {
   const lines = cardOf(built(summary), { commands: [], columns: 100, full: null }).map(({ text }) => text)
   expect(lines).toContain('built    The shop is there. ⏎ Run it with `npm start`.')
-  expect(lines).toContain('left     task T5 Store the orders is parked: The orders were lost.')
+  expect(lines).toContain('         Task T5 Store the orders is parked: The orders were lost.')
   expect(lines).toContain('tasks    1 of 8 done, 1 parked')
   expect(lines).toContain('agents   frontend-dev 1× (3m12s, 45.2k tokens), backend-dev 2× (3m12s, 0 tokens)')
 })
 
-test('Markdown and page have what is built, then the tasks and the agents as tables', () => {
+test('Markdown and page say what to look at, then what is built, the tasks and the agents as tables', () => {
   const markdown = markdownOf(built(summary), HERE)
   expect(markdown).toContain('> The shop is there.  \n> Run it with `npm start`.')
   expect(markdown).toContain('| T5 | Store the orders | Building | parked: The orders were lost. |')
@@ -121,7 +121,7 @@ test('Markdown and page have what is built, then the tasks and the agents as tab
   const page = htmlOf(built(summary), HERE)
   expect(page).toContain('<p>The shop is there.\nRun it with <code>npm start</code>.</p>')
   expect(page).toContain('<td><span class="bad">parked: The orders were lost.</span></td>')
-  expect(page.indexOf('What is built')).toBeLessThan(page.indexOf('What is left'))
+  expect(page.indexOf('Look at this first')).toBeLessThan(page.indexOf('What is built'))
 })
 
 test('what agents wrote is text wherever it is shown', () => {

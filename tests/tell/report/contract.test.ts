@@ -5,11 +5,11 @@ import { markdownOf } from '../../../src/tell/report/markdown.ts'
 import { htmlOf } from '../../../src/tell/report/page/page.ts'
 import { promise } from '../../support/promise.ts'
 import { withContract } from './contract-night.ts'
-import { HERE } from './made-up-night.ts'
+import { badNight, goodNight, HERE } from './made-up-night.ts'
 
 promise(
   'P90',
-  'The report begins with what to look at first, and then each sentence with its checks and wrong versions',
+  'The report says the outcome, what to look at first, the proof, the changes, the refusals, then time and tokens',
 )
 test('a report begins with what to look at first, then the sentences, and says none of it twice', () => {
   const data = withContract()
@@ -31,15 +31,57 @@ test('a report begins with what to look at first, then the sentences, and says n
   expect(page).toContain('<span class="removed">-  if (dark) return &quot;dark&quot;\n</span>')
   expect(page).toContain('1 passing')
   expect(page).toContain('failed before, passed now, flaky')
-  const [, left = ''] = /<h2>What is left<\/h2>(.*?)<\/section>/s.exec(page) ?? []
-  expect(left).not.toContain('assumption')
+  expect(page).not.toContain('What is left')
   const text = markdownOf(data, HERE)
   expect(text.indexOf('## Look at this first')).toBeLessThan(text.indexOf('## What you asked for'))
   expect(
     cardOf(data, { commands: [], columns: 100, full: null })
       .map(({ text }) => text)
       .join('\n'),
-  ).toMatch(/left {5}S2 weak/)
+  ).toMatch(/look at {2}S2 weak/)
+})
+
+test.each([
+  ['a good night', goodNight().report()],
+  ['a bad night', badNight().report()],
+  ['a contract', withContract()],
+])(
+  'outcome, first looks, proof, changes, refusals and numbers come in this order, as page, Markdown and card: %s',
+  (_, data) => {
+    const places = (text: string, parts: readonly string[]) => parts.map(part => text.indexOf(part))
+    const inOrder = (found: readonly number[]) => {
+      expect(Math.min(...found)).toBeGreaterThanOrEqual(0)
+      expect(found).toEqual(found.toSorted((a, b) => a - b))
+    }
+    const asked = data.contract === undefined ? [] : ['What you asked for']
+    const heads = ['Look at this first', ...asked, 'Proof', 'hat changed', 'Claims that were not accepted']
+    const page = htmlOf(data, HERE).replace('<h2>Changes', '<h2>What changed')
+    inOrder(places(page, ['<h1', ...heads, 'class="numbers"', '<h2>Timeline', '<h2>Rounds', 'class="commands"']))
+    inOrder(places(markdownOf(data, HERE), ['# ', ...heads, '## The session', '## Rounds', '## Look closer']))
+    const card = cardOf(data, { commands: [], columns: 100, full: null }).map(({ text }) => text.slice(0, 9).trim())
+    inOrder(['goal', 'look at', 'proof', 'changes', 'refused', 'took'].map(label => card.indexOf(label)))
+  },
+)
+
+test('the top of a report fits a chat message, however much there is to look at, and the rest is in full below', () => {
+  const data = withContract()
+  const [sentence] = data.contract?.sentences ?? []
+  if (data.contract === undefined || sentence === undefined) throw new Error('It has a contract.')
+  const long = 'Something long happened, and it has to be told. '.repeat(40)
+  const many = Array.from({ length: 40 }, (_, at) => ({
+    ...sentence,
+    id: `S${at}`,
+    state: 'weak' as const,
+    quote: `${at} ${long}`,
+  }))
+  const outcome = { kind: 'needs-person', reason: long, hint: { do: 'say', text: `Hint: ${long}` } } as const
+  const loaded = { ...data, goal: long.repeat(4), outcome, contract: { ...data.contract, sentences: many } }
+  const [top = '', ...below] = markdownOf(loaded, HERE).split(/^(?=## (?!Look at this first))/m)
+  expect(top.length).toBeLessThan(4000)
+  expect(top).toContain('and 38 sentences that are not proved')
+  expect(top).toContain('Assumed: Yes')
+  const full = below.find(each => each.startsWith('## In full')) ?? ''
+  for (const text of [long.repeat(4), `Hint: ${long}`]) expect(full).toContain(text.trim())
 })
 
 test('what is done by a contract alone can be verified again, too', () => {

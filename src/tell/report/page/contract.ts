@@ -1,21 +1,19 @@
 import { wordsForKind, wordsForSentence } from '../../words/contract.ts'
-import { evidenceOf, howItCame, lookAtFirst, uncoveredInWords } from '../contract.ts'
+import { evidenceOf, howItCame, uncoveredInWords } from '../contract.ts'
 import type { ReportContract, ReportData } from '../report-data.ts'
 import { diffLine } from './changes.ts'
-import { type Html, html, items, prose, section } from './html.ts'
+import { type Html, html, items, section } from './html.ts'
 
-/** What was asked for, sentence by sentence, below what a person should look at first; empty without a contract. */
-export function contractSections(data: ReportData): Html {
-  const { contract } = data
+/** What was asked for, sentence by sentence; empty without a contract. */
+export function contractSection({ contract }: ReportData): Html {
   if (contract === undefined) return html``
-  const first = lookAtFirst(data).map(({ text, tone }) => html`<span class="${tone}">${prose(text)}</span>`)
   const asking = contract.sentences.filter(({ kind }) => kind !== 'context')
   const uncovered = uncoveredInWords(contract).map(text => html`<span>${text}</span>`)
-  return html`<div class="asked">${first.length === 0 ? null : section('Look at this first', items(first))}${section(
+  return section(
     'What you asked for',
     html`<p class="soft">${contract.words}.</p>${asking.map(sentence)}${uncovered.length === 0 ? null : items(uncovered)}`,
     true,
-  )}</div>`
+  )
 }
 
 type ReportSentence = ReportContract['sentences'][number]

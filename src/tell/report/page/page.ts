@@ -6,7 +6,7 @@ import { wordsForAdopted } from '../../words/adopted.ts'
 import type { Tone } from '../../words/names.ts'
 import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../../words/numbers.ts'
 import { type CommandContext, commandsOf } from '../commands.ts'
-import { leftBeside } from '../contract.ts'
+import { lookAtFirst } from '../look-first.ts'
 import type { ReportData, ReportRound, ReportTrouble } from '../report-data.ts'
 import {
   enginesInWords,
@@ -23,7 +23,7 @@ import { moreOnChanges } from '../words-of-changes.ts'
 import { boardSections, ownSection } from './board.ts'
 import { changesSection, type PageExtras } from './changes.ts'
 import { type Chart, chartsOf } from './charts.ts'
-import { contractSections } from './contract.ts'
+import { contractSection } from './contract.ts'
 import { folded, Html, html, items, moment, prose, section, timeOfDay, withGap } from './html.ts'
 import { markdownHtml } from './markdown.ts'
 import { proofSection } from './proof.ts'
@@ -54,22 +54,23 @@ ${pageStyle()}</style>
 <body>
 <main>
 ${head(data, text)}
-${contractSections(data)}
+${first(data)}
+${contractSection(data)}
+${proofSection(data)}
+${ownSection(data.work.section)}
+${changesSection(data, extras, place)}
+${boardSections(data)}
+${refusals(data)}
+${questions(data)}
 ${numbers(data)}
 ${timelineSection(data)}
-<div class="first">${ownSection(data.work.section)}${left(data)}</div>
-${proofSection(data)}
-${commands(data, place)}
-${boardSections(data)}
-${changesSection(data, extras, place)}
-${questions(data)}
-${refusals(data)}
 ${trouble(data)}
+${roundsSection(data)}
+${commands(data, place)}
 ${outputs(data)}
 ${sentences('Notes', { ...data.notes, entries: data.notes.entries.map(({ text }) => text) })}
 ${sentences('Remarks', data.remarks)}
 ${lastWords(data)}
-${roundsSection(data)}
 </main>
 ${footer(data)}
 </body>`.text
@@ -86,8 +87,8 @@ function pageStyle(): Html {
   return style
 }
 
-const LONG_GOAL = 600
-const LINES_OF_GOAL = 12
+const LONG_GOAL = 300
+const LINES_OF_GOAL = 3
 const LONG_HEADLINE = 120
 
 function head(data: ReportData, text: string): Html {
@@ -163,11 +164,11 @@ function cachedNote({ totals }: ReportData): string | null {
   return `${cached}${shortNumber(output)} out`
 }
 
-function left(data: ReportData): Html {
-  const entries = leftBeside(data)
+function first(data: ReportData): Html {
+  const entries = lookAtFirst(data)
   if (entries.length === 0) return html``
   return section(
-    'What is left',
+    'Look at this first',
     items(entries.map(({ text, tone }) => html`<span class="${tone}">${prose(text)}</span>`)),
   )
 }
