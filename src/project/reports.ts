@@ -15,32 +15,32 @@ import { areSavepointsGone, lookAtSavepoints } from './savepoints.ts'
 import { redactorOfProject } from './secrets/redactor.ts'
 import type { World } from './world.ts'
 
-/** A session that has ended: `session-ended` is in its journal. */
+/** An ended session: `session-ended` is in its journal. */
 interface EndedSession {
   records: Pick<Records, 'journal' | 'sessionFolder' | 'directory' | 'templates'>
   id: string
-  /** The work directory as it was named on the command line; null if it was not. */
+  /** The work directory as typed on the command line; null: not typed. */
   named: string | null
-  /** Whether commands that are typed later find the session. */
+  /** Whether later commands can find the session. */
   resumable: boolean
-  /** Where its page has diffs and links from; left out: it has none. */
+  /** Source of diffs and links for its page; left out: none. */
   sources?: PageSources
 }
 
-/** What a person is shown at the end. */
+/** Report at the end, for a person. */
 export interface EndReport {
-  /** Where the page lies; null if it could not be written. */
+  /** Path of the page; null: it was not written. */
   html: string | null
-  /** What could not be written, a sentence; null if all was. */
+  /** A sentence about failed writes; null: none failed. */
   problem: string | null
-  /** The card for a terminal of so many columns; none if there is no report. */
+  /** Returns the card for a terminal of that many columns; empty without a report. */
   card(place: Pick<CardOptions, 'columns' | 'isEndShown'>): CardLine[]
 }
 
 /** Writes the reports of a session that has ended. Never rejects: a session does not fail for its report. */
 export async function reportAtEnd({ records, id, named, resumable, sources }: EndedSession): Promise<EndReport> {
   try {
-    // Who ran it has looked at all of a snapshot that another process has left.
+    // The run has already checked a snapshot from another process.
     const data = await readReport(records, id, null, 'ends')
     if (data === null) return noReport(`The journal of ${id} has no session.`)
     const commands = commandsHere(data, named)
@@ -52,7 +52,7 @@ export async function reportAtEnd({ records, id, named, resumable, sources }: En
       sources && (await pageExtrasOf(data, sources)),
     )
     const problem = problems.length === 0 ? null : problems.join(' ')
-    // How to go on is said after the card.
+    // The command to resume comes after the card.
     const typed = commandsOf(data, commands).filter(({ command }) => resumable && command !== commands.resume)
     return { html, problem, card: place => cardOf(data, { ...place, commands: typed, full: html }) }
   } catch (error) {
@@ -80,7 +80,7 @@ export async function reportCard(
     world: World
     records: Records
     columns: number
-    /** The work directory as it was named on the command line; null if it was not. */
+    /** The work directory as typed on the command line; null: not typed. */
     named: string | null
     onWarning: (warning: string) => void
   },
@@ -105,15 +105,17 @@ async function isFile(path: string): Promise<boolean> {
   )
 }
 
-/** Where what a page has beside the journal comes from. */
+/** Sources of a page's parts that are not in the journal. */
 interface PageSources {
   savepoints: Pick<SavepointStore, 'diff'> | null
   repository: PersonRepository | null
-  /** Takes secrets out of a text. */
+  /** Removes secrets from a text. */
   redact: (text: string) => string
 }
 
-/** What the page of a report has beside the journal: diffs by the savepoints, and where commits are looked at. Never rejects. */
+/**
+ * Returns a page's parts that are not in the journal: diffs from the savepoints, and addresses of commits. Never rejects.
+ */
 async function pageExtrasOf(data: ReportData, sources: PageSources): Promise<PageExtras> {
   const { savepoints, repository, redact } = sources
   const [diffs, commits] = await Promise.all([
@@ -123,7 +125,10 @@ async function pageExtrasOf(data: ReportData, sources: PageSources): Promise<Pag
   return { diffs, commits }
 }
 
-/** The same of a session that nobody runs in this process. @param areGone whether its savepoints have been pruned */
+/**
+ * Does the same for a session that does not run in this process.
+ * @param areGone whether its savepoints have been pruned
+ */
 export async function lookForPage(
   world: World,
   records: Records,
@@ -143,13 +148,13 @@ export async function lookForPage(
   }
 }
 
-/** A file with more changed lines is read by itself, so that it takes no room from the others. */
+/** Read a file with more changed lines alone, so that it takes no space from others. */
 const LARGE = 2_000
 const TOGETHER_BYTES = 2 * 1024 * 1024
 const ALONE_BYTES = 128 * 1024
 const TREE = /^[0-9a-f]{40,64}$/
 
-/** By path, the diffs of the files that the report names; null where it names no two trees. */
+/** Returns the diffs of the report's files, by path; null if it names no two trees. */
 async function diffsOf(
   { changes }: ReportData,
   savepoints: Pick<SavepointStore, 'diff'>,
@@ -164,13 +169,13 @@ async function diffsOf(
     const { text, isCut } = await savepoints.diff(before, after, { mostBytes, paths, renames: false })
     const diffs = fileDiffsOf(redact(text), some, files.length)
     const last = [...diffs.keys()].at(-1)
-    // It may have been cut in the middle.
+    // The last diff may be incomplete.
     if (isCut && some.length > 1 && last !== undefined) diffs.delete(last)
     return diffs
   }
   const small = files.filter(({ added, removed }) => (added ?? 0) + (removed ?? 0) <= LARGE)
   const diffs = await read(small, TOGETHER_BYTES)
-  // Where lines are long not all have fit: then these one by one, too.
+  // With long lines not all diffs fit: read the missing ones one by one.
   for (const file of files.filter(({ path }) => !diffs.has(path))) {
     for (const [path, diff] of await read([file], ALONE_BYTES)) diffs.set(path, diff)
   }

@@ -25,8 +25,8 @@ import type { SettingSources } from './settings/load.ts'
 import type { Settings } from './settings/schema.ts'
 
 /**
- * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
- * so that it can be mended there, but for gates and the review (`gatesAtResume`, `reviewAtResume`).
+ * Returns the options from the command line and the environment. On resume, files are read again so that a person can fix
+ * them, except for gates and review (`gatesAtResume`, `reviewAtResume`).
  * @param verify the commands that `--verify` names
  */
 export function runOverridesOf(
@@ -56,7 +56,7 @@ export function runOverridesOf(
   }
 }
 
-/** What a run may take that begins now: what the settings say. The default of `rounds` is for each of its sessions. */
+/** Returns the allowance of a new run, by the settings. The default of `rounds` applies to each session. */
 export function allowanceAtStart(settings: LimitSettings, sources: Pick<SettingSources, 'rounds'>): RunAllowance {
   const isDefault = sources.rounds.layer === 'defaults'
   const { rounds, maxTime: timeMs, maxTokens: tokens, maxCost: cost } = settings
@@ -66,7 +66,7 @@ export function allowanceAtStart(settings: LimitSettings, sources: Pick<SettingS
 
 type LimitSettings = Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>
 
-/** What the run of a session that goes on may take; null if that was never kept. `options`: what is said now. */
+/** Returns the allowance of a resumed session's run; null if it was never stored. `options`: those given now. */
 export function runAtResume({ run }: SessionState, options: LimitOptions, now: SessionLimits): RunAllowance | null {
   if (run === null) return null
   return allowanceAtResume(run, {
@@ -80,8 +80,8 @@ export function runAtResume({ run }: SessionState, options: LimitOptions, now: S
 type LimitOptions = Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens' | 'maxCost'>
 
 /**
- * What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. A
- * `UserError` if its options hold a secret, or it wants more than the run has in all.
+ * Returns limits, gates and options of a new session. The prompt's own terms come before the run's. Throws a `UserError` if
+ * its options hold a secret, or it asks for more than the run has in total.
  * @param allowance what the run may take, and has used before it
  */
 export function termsAtStart(
@@ -102,7 +102,7 @@ export function termsAtStart(
   }
 }
 
-/** Refuses limits of a prompt's own that are more than its run has in all. */
+/** Throws a `UserError` for a prompt's limits beyond the run's total. */
 export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTerms['limits']>): void {
   const name = beyondRun(run, wanted)
   if (name === null) return
@@ -112,10 +112,10 @@ export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTer
   })
 }
 
-/** The most that a template is told beside the goal, in bytes as JSON. */
+/** Largest options of a template, in bytes as JSON. */
 const MOST_OPTIONS_BYTES = 1024 * 1024
 
-/** What a template is told beside the goal, checked by its schema; a `UserError` if it cannot be told that. */
+/** Returns a template's options, checked by its schema. Throws a `UserError` if they are invalid. */
 export function optionsOf(
   { name, options: schema, hasOwnCommand }: Pick<TemplateKind, 'name' | 'options' | 'hasOwnCommand'>,
   told: unknown,
@@ -138,8 +138,8 @@ function checkedOptions(name: string, schema: NonNullable<TemplateKind['options'
 }
 
 /**
- * Refuses options that hold a secret, in a text or the name of a key: they are journaled, and the template would be told
- * `[secret NAME]` in the place of it.
+ * Throws a `UserError` for options with a secret in a text or key name. They are journaled, and the template would get
+ * `[secret NAME]` instead.
  */
 export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, options: unknown, redactor: Redactor): void {
   const told = JSON.stringify(options ?? null)
@@ -152,33 +152,33 @@ export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, option
   )
 }
 
-/** The options of a session that goes on: those of now, and before them what was said when it began. */
+/** Returns the options of a resumed session: those given now, then those from its beginning. */
 export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
   const { network, keepAwake, sandbox, publish, model, effort, verify = [], limits: _, ...same } = said
   const { keepAwake: keepsAwakeNow = true, ...others } = now
-  // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
+  // A newly chosen sandbox does not inherit what the old one allowed.
   const keepsSandbox = now.sandbox === undefined
-  // Nor does another provider know the names of the old one's model and efforts.
+  // A new provider does not know the old one's models and efforts.
   const keepsProvider = now.provider === undefined || now.provider === (said.provider ?? CODEX_PROVIDER)
   return {
     ...same,
     ...(model === undefined || !keepsProvider ? {} : { model }),
     ...(effort === undefined || !keepsProvider ? {} : { effort }),
-    // The settings check it once more.
+    // The settings check it again.
     ...(sandbox === undefined ? {} : { sandbox: sandbox as Settings['sandbox'] }),
     ...(network === undefined || !keepsSandbox ? {} : { network }),
     ...(publish === undefined ? {} : { publish: publish as Settings['publish'] }),
     config: [...overrides],
     ...others,
     ...(verify.length === 0 ? {} : { verify: [...new Set([...verify, ...(now.verify ?? [])])] }),
-    // That it is to be kept awake is read anew, as what stands in a file is.
+    // Read keep-awake again, like a value of a file.
     ...(keepsAwakeNow && keepAwake !== false ? {} : { keepAwake: false }),
   }
 }
 
 /**
- * What a session that nobody runs may take from now on, for the whole of it: what `options` say, else what its journal
- * does. `settings` are those of the options. A `UserError` if that is used up.
+ * Returns the total limits of a session that nobody runs: from `options`, else from its journal. `settings` are those of the
+ * options. Throws a `UserError` if they are used up.
  */
 export function limitsAtResume(state: SessionState, options: LimitOptions, settings: LimitSettings): SessionLimits {
   const limits: SessionLimits = {
@@ -187,7 +187,7 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
     tokens: options.maxTokens === undefined ? state.limits.tokens : settings.maxTokens,
     ...costAtResume(state, options, settings),
   }
-  // All that it lacks is its end.
+  // Only its end is missing.
   const isEndWanted = state.ended === null || state.ended.outcome.kind === 'needs-person'
   if (state.claim.state === 'accepted' && isEndWanted) return limits
   const used = usedBy(state)
@@ -220,7 +220,7 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
   }
 }
 
-/** Tokens whose price nobody knows would count as free. */
+/** Tokens without a known price would count as free. */
 function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOptions, now: LimitSettings) {
   const most = maxCost === undefined ? limits.cost : (now.maxCost ?? undefined)
   if (most === undefined) return {}
@@ -232,8 +232,8 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
 }
 
 /**
- * Refuses a limit of cost where there are no prices, or none of a model that the session is known to work with. What codex
- * chooses by itself is seen when a thread starts.
+ * Throws a `UserError` for a cost limit without prices, or without a price for a model that the session will use. A model
+ * that codex chooses itself is checked when a thread starts.
  */
 export async function refuseUnpriced(
   run: {
@@ -258,7 +258,7 @@ export async function refuseUnpriced(
   for (const model of models) refuseUnpricedModel(prices, model)
 }
 
-/** Refuses a limit of cost as `refuseUnpriced` does, for one agent that works by itself; `model`: what it works with, null: not known. */
+/** Throws like `refuseUnpriced`, for one agent that works alone; `model` null: unknown. */
 export function refuseUnpricedAgent(
   prices: readonly ModelPrice[],
   model: string | null,
@@ -269,7 +269,7 @@ export function refuseUnpricedAgent(
   refuseUnpricedModel(prices, model)
 }
 
-/** Refuses a limit of cost where nothing has a price. */
+/** Throws a `UserError` for a cost limit if there are no prices. */
 export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
   if (prices.length > 0) return
   throw new UserError(
@@ -283,21 +283,21 @@ function refuseUnpricedModel(prices: readonly ModelPrice[], model: string | null
   if (problem !== null) throw new UserError('CM0402', problem)
 }
 
-/** What may have to pass before done in a session that goes on. */
+/** Sources of a resumed session's gates. */
 interface GatesAtResume {
-  /** What the session had to pass until now. */
+  /** The session's gates until now. */
   journaled: readonly Gate[]
-  /** What the files and `--verify` say now. */
+  /** Gates from the files and `--verify` now. */
   loaded: readonly Gate[]
-  /** What `--verify` says now. */
+  /** Commands of `--verify` now. */
   verify: readonly string[]
-  /** Whether the files are to count anew (`--reread-gates`). */
+  /** Whether to read the files again (`--reread-gates`). */
   reread: boolean
 }
 
 /**
- * What has to pass from now on: what it was, for the rounds could write the files since, and what `--verify` adds. None
- * reaches the network where the rounds no longer do.
+ * Returns the gates from now on: the old ones, because the rounds could have written the files, and those of `--verify`. No
+ * gate has network if the rounds lost it.
  */
 export function gatesAtResume(
   { journaled, loaded, verify, reread }: GatesAtResume,
@@ -307,25 +307,25 @@ export function gatesAtResume(
   return reachesNetwork(settings) ? gates : gates.map(gate => ({ ...gate, network: false }))
 }
 
-/** What is known of the review in a session that goes on. */
+/** Sources of a resumed session's review. */
 interface ReviewAtResume {
-  /** With what every claim was reviewed until now; null: only one that touched what gates protect. */
+  /** Review terms of every claim until now; null: review only claims that touch protected files. */
   journaled: ReviewTerms | null
-  /** What is said now, and where. */
+  /** Settings now, and their places. */
   settings: Pick<Settings, 'review' | 'reviewer'>
   sources: Pick<SettingSources, 'review' | 'reviewer.model' | 'reviewer.effort'>
-  /** Whether the files are to count anew (`--reread-gates`). */
+  /** Whether to read the files again (`--reread-gates`). */
   reread: boolean
 }
 
-/** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
+/** Returns the review terms of every claim by these settings; null: review only claims that touch protected files. */
 export function reviewIn({ review, reviewer }: ReviewAtResume['settings']): ReviewTerms | null {
   if (!review) return null
   const { engine, ...terms } = reviewer
   return engine === null ? terms : { ...terms, engine }
 }
 
-/** With what a new session has its contract made and proved; null: it has none. */
+/** Returns the terms for a new session's contract; null: it has none. */
 export function proveIn({ prove }: Pick<Settings, 'prove'>, { only, wanted }: { only: boolean; wanted: boolean }) {
   const { on, require: required, author, authorEngine, control, controlEngine, holdOut, controls } = prove
   if (!on && !required && !only && !wanted) return null
@@ -336,7 +336,7 @@ export function proveIn({ prove }: Pick<Settings, 'prove'>, { only, wanted }: { 
   return { author, control, holdOut, controls, required, only, ...engines }
 }
 
-/** The same of a session that goes on; undefined: as before. Only what is said now changes it. */
+/** Returns the same for a resumed session; undefined: unchanged. Only options given now change it. */
 export function proveAtResume(
   { contract }: Pick<SessionState, 'contract'>,
   {
@@ -354,8 +354,9 @@ export function proveAtResume(
 }
 
 /**
- * With what every claim is reviewed from now on. A flag and the environment say it; else a file may add a review, and
- * never take it off, for the rounds could write the project's since. Nor does that file say then who reviews.
+ * Returns the review terms of every claim from now on. A flag or the environment decides. Otherwise a file may add a review,
+ * but never remove it: the rounds could have written the project's file. For the same reason that file cannot choose the
+ * reviewer.
  */
 export function reviewAtResume({ journaled, settings, sources, reread }: ReviewAtResume): ReviewTerms | null {
   const isSaid = ['flag', 'environment'].includes(sources.review.layer)
@@ -363,7 +364,7 @@ export function reviewAtResume({ journaled, settings, sources, reread }: ReviewA
   if (reread || journaled === null || (isSaid && now === null)) return now
   const isFromPerson = (key: 'reviewer.model' | 'reviewer.effort') =>
     ['person', 'environment'].includes(sources[key].layer)
-  // A project's file names no engine.
+  // A project's file cannot name an engine.
   const { engine = null } = now ?? journaled
   return {
     ...(engine === null ? {} : { engine }),
@@ -372,7 +373,7 @@ export function reviewAtResume({ journaled, settings, sources, reread }: ReviewA
   }
 }
 
-/** What a runner goes by, of the settings. */
+/** Returns the runner's policy from the settings. */
 export function policyOf(settings: PolicySettings): RunnerPolicy {
   return {
     get graceMs() {
@@ -400,19 +401,19 @@ type PolicySettings = Pick<
 >
 
 /**
- * The tree with which a new session compares the protected files, if it is older than the tree of its start. That is so if
- * the session before changed some and was not done: nobody has agreed to that change.
+ * Returns an older tree to compare a new session's protected files with; null: the tree at its start. It is older if the
+ * last session changed some and was not done: nobody agreed to that change.
  */
 export async function protectFrom(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
 ): Promise<string | null> {
   const newest = await newestAtWork(records)
   if (newest === null) return null
-  // What cannot be read is said by those who list it.
+  // The list of sessions reports an unreadable one.
   const newestState = await readableState(records, newest)
   if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
   const state = withoutScope(newestState)
-  // What a scope changed of what its own gates protect was agreed to as little.
+  // Nobody agreed either to a scope's changes of files that its own gates protect.
   const hasChanged = hasChangedProof(newestState) || hasChangedProof(state) || state.givenUp.length > 0
   if (state.protectFrom !== null || !hasChanged) return state.protectFrom
   return state.savepoint?.start ?? null

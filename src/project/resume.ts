@@ -35,21 +35,21 @@ import { nextToStart, type QueueResult, runQueue, type Start } from './run-queue
 import type { RunObserver } from './sessions.ts'
 import type { World } from './world.ts'
 
-/** Which session goes on, and how. */
+/** Session to resume, and how. */
 export interface Resume {
-  /** As a person names it; null for the newest that is not done. */
+  /** As typed; null: the newest one that is not done. */
   session: string | null
-  /** What is said now: it counts before what was said when the session began. */
+  /** Options given now: they win over those from its beginning. */
   options: RunOptions
-  /** Whether gates and review are taken from the files as they are now, in place of those that it began with. */
+  /** Whether to take gates and review from the files now, instead of those from its beginning. */
   rereadsGates: boolean
-  /** Whether it alone is run, and what waits in the queue is left there. */
+  /** Whether to run only this session, and not the queue. */
   alone: boolean
 }
 
 /**
- * Goes on with a session that has not come to its end, then with what waits. A `UserError` if there is none, if it cannot
- * be gone on with, or while a codemachine runs here (exit code 6).
+ * Resumes an unfinished session, then runs the queue. Throws a `UserError` if there is none, if it cannot be resumed, or
+ * while a codemachine runs here (exit code 6).
  */
 export async function resumeSession(
   world: World,
@@ -70,7 +70,7 @@ export async function resumeSession(
   const own = await resumeAlone(world, records, before, resume, observer, listeners)
   if (resume.alone || !own.goesOn || (await nextToStart(openQueue(records.queue), records.templates)) === null)
     return own
-  // What waits was never given the rights that this session was begun with.
+  // Queued prompts never had the rights of this session.
   await using opened = await openRun(world, options, listeners)
   const named = options.directory ?? null
   const of = own.allowance === null ? {} : { allowance: own.allowance }
@@ -91,14 +91,14 @@ async function resumeAlone(
   const { id, said, overrides } = before
   const all = optionsAtResume(said, overrides, options)
   if (before.ended === null || !isFinished(before.ended.outcome)) {
-    // Before anything is made or begun.
+    // Check before anything is created or started.
     await refuseOldPlan(records, before)
     limitsAtResume(before, options, (await settingsOf(world, records.directory, all)).settings)
   }
   await using opened = await openRun(world, all, listeners)
-  // Read once more, and now it counts: until the lock was taken, another codemachine may have worked on it.
+  // Read it again under the lock: another codemachine may have worked on it before.
   const { state, rubbish, hasSnapshot } = await readSession(records, id, 'whole')
-  // One that is there all the same is not to be gone on from.
+  // Do not resume from an unused snapshot.
   if (!hasSnapshot) await removeSnapshot(records.journal(id))
   if (state.ended !== null && isFinished(state.ended.outcome)) {
     const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
@@ -150,7 +150,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
   })
 }
 
-/** The plan of a build is set aside when another one begins. */
+/** A new build sets the plan of the old one aside. */
 async function refuseOldPlan(records: Records, state: SessionState): Promise<void> {
   const newer = sharesPlan(state) ? await newestBuild(records, state.id) : null
   if (newer === null) return
@@ -160,7 +160,10 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
   )
 }
 
-/** What a session has come to, and how many lines of its journal are lost; a `UserError` if that cannot be known, or it is one of another work directory. */
+/**
+ * Returns a session's state, and the number of lost journal lines. Throws a `UserError` if it is unreadable, or belongs to
+ * another work directory.
+ */
 async function readSession(
   records: Records,
   id: string,
@@ -181,7 +184,7 @@ function sessionHere(records: Records, state: SessionState): SessionState {
   })
 }
 
-/** Another version of codemachine may have written what this one cannot carry on. */
+/** Another version of codemachine may have written something that this one cannot continue. */
 function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void {
   const name = JSON.stringify(oneLine(template, NAME_CHARS))
   if (kind === null) {
@@ -200,7 +203,7 @@ function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void 
 
 const NAME_CHARS = 60
 
-/** Whoever waited for the answer is gone. */
+/** The caller that waited for the answer is gone. */
 function refuseCall(state: SessionState): void {
   if (!isCall(state)) return
   throw new UserError(
@@ -209,13 +212,13 @@ function refuseCall(state: SessionState): void {
   )
 }
 
-/** It would be run, and not only shown. */
+/** A resume would run it for real, not just replay it. */
 function refuseReplay({ id, replays, ended }: SessionState): void {
   if (!replays || (ended !== null && isFinished(ended.outcome))) return
   throw new UserError('CM0605', `${id} only replays recordings, so it cannot be resumed; run it again.`)
 }
 
-/** Secrets are not kept: where one was handed to codex, a person has to say it again. */
+/** Secrets are not stored: if one was passed to codex, a person must type it again. */
 function refuseHiddenOverrides({ id, overrides }: SessionState): void {
   const hidden = overrides.find(pair => pair.includes('[secret '))
   if (hidden === undefined) return
@@ -230,7 +233,7 @@ function remarksOnJournal(path: string, rubbish: number): string[] {
   return [`${formatCount(rubbish, 'line')} of ${path} cannot be read and were skipped; all others count.`]
 }
 
-/** What is others now of what the session began with and has kept. */
+/** Returns sentences on kept texts of the session that differ now. */
 async function remarksOnKept({ modes }: World, records: Records, state: SessionState): Promise<string[]> {
   if (state.kept.length === 0) return []
   return (await (await modes.partsOf(state.template))?.remarksOnResume?.(records, state)) ?? []
@@ -243,10 +246,10 @@ function remarksOnHost({ host }: SessionState): string[] {
     : [`This session ran on another machine (${host}); it continues here, on ${here}.`]
 }
 
-/** A session that was left in the middle, in words. */
+/** An interrupted session, in words. */
 interface Unfinished {
   id: string
-  /** Id of the queued prompt that it came from; null if it was typed. */
+  /** Id of its queued prompt; null: typed. */
   queued: string | null
   /** `20261121_1 was cut off 2 h ago`. */
   what: string
@@ -255,9 +258,9 @@ interface Unfinished {
 }
 
 /**
- * The latest session if it was cut off or interrupted; null if it came to an end, this version cannot go on with it, or
- * somebody runs here.
- * @param onProblem told a sentence for each journal that cannot be read, and if the template of that session throws
+ * Returns the latest session if it was cut off or interrupted. Null if it ended, this version cannot resume it, or a
+ * codemachine runs here.
+ * @param onProblem receives one sentence for each unreadable journal, and if that session's template throws
  */
 export async function findUnfinished(
   world: Pick<World, 'platform' | 'clock'>,
@@ -275,7 +278,7 @@ export async function findUnfinished(
   }
 }
 
-/** What that session has come to. */
+/** Returns the state of that session. */
 export async function stateLeft(
   world: Pick<World, 'platform'>,
   records: Records,
@@ -305,7 +308,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** A length of time since, in its largest unit: `2 h ago`. */
+/** Formats a duration in its largest unit: `2 h ago`. */
 function ago(ms: number): string {
   const unit = [DAY, HOUR, MINUTE].find(each => ms >= each)
   return unit === undefined ? 'just now' : `${formatSpan(Math.floor(ms / unit) * unit)} ago`

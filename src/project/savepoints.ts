@@ -19,15 +19,15 @@ import { readableState } from './find.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
 import type { World } from './world.ts'
 
-/** The savepoints of a work directory, and the means to tell what its files are now. */
+/** Savepoints of a work directory, and the means to read its files now. */
 export interface OpenSavepoints extends AsyncDisposable {
   fingerprints: Fingerprints
   savepoints: SavepointWriter
 }
 
 /**
- * Opens the savepoints for reading, also while a session runs in the work directory. Warnings go to `onWarning`; null if
- * there are no savepoints yet.
+ * Opens the savepoints for reading, also while a session runs in the work directory. Passes warnings to `onWarning`; null:
+ * no savepoints yet.
  */
 export async function lookAtSavepoints(
   world: World,
@@ -47,8 +47,8 @@ export async function lookAtSavepoints(
 }
 
 /**
- * Opens the savepoints for a change, such as a rewind. Warnings go to `onWarning`; a `UserError` with exit code 6 while a
- * session runs in the work directory.
+ * Opens the savepoints for a change, such as a rewind. Passes warnings to `onWarning`. Throws a `UserError` with exit code 6
+ * while a session runs there.
  */
 export async function holdSavepoints(
   world: World,
@@ -63,12 +63,12 @@ export async function holdSavepoints(
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** One whose journal cannot be read, or has gone, may have worked. */
+/** A session with an unreadable or missing journal may have worked. */
 function replayedIn(records: Records): (session: string) => Promise<boolean> {
   return session => isReplayedSession(records, session).catch(() => false)
 }
 
-/** Looks at the files as the newest session does that has rules of its own. */
+/** Reads the files by the rules of the newest session that has its own. */
 async function followNewestRules(fingerprints: Fingerprints, records: Records): Promise<void> {
   for (const id of (await records.sessions()).reverse()) {
     await followIgnoreRules(fingerprints, records.ignoreRules(id))
@@ -76,7 +76,7 @@ async function followNewestRules(fingerprints: Fingerprints, records: Records): 
   }
 }
 
-/** A rewind that was planned. `now`: the tree of the files as they are. */
+/** A planned rewind. `now`: tree of the files now. */
 interface PlannedRewind {
   target: NamedState
   now: string
@@ -84,8 +84,8 @@ interface PlannedRewind {
 }
 
 /**
- * Plans to make the files of the work directory those of a savepoint, and changes nothing. Throws a `UserError` if there
- * is no such savepoint, or something is in the way.
+ * Plans to restore the work directory's files from a savepoint, and changes nothing. Throws a `UserError` if there is no
+ * such savepoint, or something blocks it.
  * @param to name of the savepoint as typed
  * @param only the files to which it is limited (`RewindTrees.only`); left out: all
  */
@@ -100,7 +100,7 @@ export async function planRewindTo(
   if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
   const now = await fingerprints.mending(async () => {
     const tree = await fingerprints.take()
-    // So that what is there now is here whole, and can be compared.
+    // Read all files now, so that the trees can be compared.
     await savepoints.changes(target.tree, tree, 0)
     return tree
   })
@@ -115,7 +115,7 @@ export async function planRewindTo(
   return { target, now, plan }
 }
 
-/** When the session of the newest savepoint ended, and the commits of all sessions' savepoints; null: it has not, or that is not known. */
+/** Returns when the newest savepoint's session ended, and the commits of all savepoints; null: not ended, or unknown. */
 async function lastEnd(
   savepoints: SavepointWriter,
   records: Records,
@@ -128,9 +128,9 @@ async function lastEnd(
 }
 
 /**
- * Makes the files of the work directory those of a savepoint, while nothing runs there, and says so in sentences. `undo`: the
- * savepoint that undoes it; null where nothing is changed. Throws as `planRewindTo` and `carryOutRewind` do.
- * @param go whether it is carried out, and not only said
+ * Restores the files of a savepoint while nothing runs there, and describes it in sentences. `undo`: savepoint that undoes
+ * it; null: nothing changes. Throws as `planRewindTo` and `carryOutRewind` do.
+ * @param go whether to carry it out, not only describe it
  */
 export async function rewindInWords(
   world: World,
@@ -148,8 +148,8 @@ export async function rewindInWords(
 }
 
 /**
- * Keeps what the files are, and then carries out a planned rewind. Resolves with the name of the savepoint that undoes it.
- * Throws a `UserError`, whose hint says how to undo it, if not every file could be changed.
+ * Saves the files as they are, then carries out a planned rewind. Returns the name of the savepoint that undoes it. Throws a
+ * `UserError` with a hint how to undo it if some files could not change.
  * @param at Unix time, ms
  */
 export async function carryOutRewind(
@@ -161,7 +161,7 @@ export async function carryOutRewind(
   const { id } = await savepoints.keepBeforeRewind(now, at)
   const undo = `Perhaps not every file is as at ${target.name} now; codemachine rewind ${id} restores the earlier files.`
   try {
-    // Done again from its beginning where git would wait at a file of a folder into which it writes.
+    // Start over if git would block on a file in a folder that it writes.
     await whileNoted(rewinding, { to: target.name, undo: id }, () =>
       fingerprints.mending(() => applyRewind(fingerprints, directory, plan)),
     )
@@ -176,7 +176,7 @@ export async function carryOutRewind(
   })
 }
 
-/** The first of some latin1 paths, safe to print. */
+/** Returns the first of some latin1 paths, safe to print. */
 function somePaths(paths: readonly string[]): string {
   const more = paths.length > MOST_NAMED ? ', …' : ''
   return `${paths.slice(0, MOST_NAMED).map(printablePath).join(', ')}${more}`
@@ -184,7 +184,7 @@ function somePaths(paths: readonly string[]): string {
 
 const MOST_NAMED = 5
 
-/** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */
+/** Returns true if all savepoints of a session were pruned; false if it made none, or that is unknown. */
 export async function areSavepointsGone(
   world: World,
   records: Records,
@@ -201,7 +201,7 @@ export async function areSavepointsGone(
   }
 }
 
-/** Why not everything is gone that the savepoint does not have, a line for each reason; empty where it is. */
+/** Returns one line for each reason why files that the savepoint lacks remain; empty if none remain. */
 export function keptByRewind({ keep, made }: RewindPlan): string {
   return [
     leftAlone('ignored when that savepoint was made', keep),
@@ -213,7 +213,7 @@ function leftAlone(why: string, paths: readonly string[]): string {
   return paths.length === 0 ? '' : `Not changed (${why}): ${somePaths(paths)} (${formatCount(paths.length, 'file')}).\n`
 }
 
-/** How many files a rewind changes, restores and removes. */
+/** Counts the files that a rewind changes, restores and removes. */
 export function sumOfRewind({ write, remove }: RewindPlan): string {
   const known = write.filter(({ isKnown }) => isKnown).length
   const parts = [

@@ -60,29 +60,29 @@ import { TemplateFactory } from './template-factory.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
-/** What a new session begins with. */
+/** Values at the start of a new session. */
 export interface NewSession {
   /** Its goal. */
   text: string
-  /** The id that it had in the queue; null if it did not come from there. */
+  /** Its id in the queue; null: not queued. */
   queued: string | null
-  /** Name of its template; left out: the usual one (`Modes.usual`). */
+  /** Name of its template; left out: the default (`Modes.usual`). */
   template?: string
-  /** What begins it; left out: a prompt. */
+  /** Its trigger; left out: a prompt. */
   by?: 'command'
-  /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
+  /** For a template with a plan: whether a person wants to see the plan before it runs. */
   asksPlan?: boolean
-  /** What else it begins with; left out: what the run says. */
+  /** Its own terms; left out: those of the run. */
   terms?: Omit<PromptTerms, 'template'>
-  /** The conversation with an agent that it continues; left out: none. */
+  /** Agent conversation that it continues; left out: none. */
   adopted?: Adopted
-  /** Texts that it keeps as they are, for its template (`TemplateSetup.kept`); left out: none. */
+  /** Texts to keep unchanged for its template (`TemplateSetup.kept`); left out: none. */
   kept?: readonly NewText[]
-  /** Its first outputs, in this order, which its first event names; left out: none. */
+  /** Its first outputs in order, which its first event names; left out: none. */
   outputs?: readonly { name: string; kind: OutputKind; text: string }[]
 }
 
-/** What a session goes on with: `limits` are for the whole of it, the rest counts from now on; `prove` undefined: as before. */
+/** Terms of a resumed session: `limits` are totals, the rest applies from now on; `prove` undefined: unchanged. */
 export interface ResumeTerms {
   limits: SessionLimits
   gates: readonly Gate[]
@@ -90,32 +90,32 @@ export interface ResumeTerms {
   prove: ProveTerms | undefined
 }
 
-/** How a person reaches the sessions of a run. */
+/** Access of a person to a run's sessions. */
 export interface Reachable {
   ask(command: Command): Promise<Reply>
-  /** The run goes on without the screen that it was begun on. */
+  /** The run continues without its first screen. */
   letGo(): void
 }
 
-/** Where a run is shown. Nothing that it does may throw. */
+/** Where a run is shown. None of its functions may throw. */
 export interface RunObserver {
   view: View
-  /** Whether somebody is there who can be asked to decide. */
+  /** Whether somebody can answer decisions. */
   canAsk: boolean
-  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
+  /** Whether it is a screen that shows open questions; left out: no. */
   hasScreen?: boolean
-  /** Told when a person can reach what runs, and with null when no longer. */
+  /** Receives the access to the running sessions, and null when it ends. */
   reach?(sessions: Reachable | null): void
-  /** Told each line of what an engine sends in a round of a session (`rounds/001.ndjson`), without secrets. */
+  /** Receives each line that an engine sends in a session's round (`rounds/001.ndjson`), without secrets. */
   record?(session: string, round: number, line: string): void
-  /** Told of each session that has ended, and of its report, before the next one begins. */
+  /** Receives each ended session and its report before the next one begins. */
   ended?(stop: Stop, report: EndReport): void
 }
 
-/** Who sees the sessions. */
+/** Viewer of the sessions. */
 type SessionsObserver = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen' | 'record'>
 
-/** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
+/** Runs sessions one after the other on one opened run. Accepts commands from other terminals until it is disposed of. */
 export class Sessions implements AsyncDisposable {
   readonly #world: World
   readonly #run: Run
@@ -151,17 +151,17 @@ export class Sessions implements AsyncDisposable {
     this.#templates = new TemplateFactory(run, world)
   }
 
-  /** Whether a person wants no further session to start. */
+  /** Whether a person wants no further session. */
   get isToEnd(): boolean {
     return this.#asked.endedBy !== null
   }
 
-  /** What all of them may take, and what those that have ended have used of it; null if that is not known. */
+  /** What the sessions may take together, and what the ended ones have used; null: unknown. */
   get allowance(): RunAllowance | null {
     return this.#allowance
   }
 
-  /** Whether another session could begin. */
+  /** Whether the limits allow another session. */
   get hasLeft(): boolean {
     return this.#allowance === null || usedUp(this.#allowance) === null
   }
@@ -182,7 +182,7 @@ export class Sessions implements AsyncDisposable {
     return sessions
   }
 
-  /** Asks the session that runs, or that is just beginning, for something, and answers with what came of it. */
+  /** Passes a command to the running or just beginning session, and returns its reply. */
   async ask(command: Command): Promise<Reply> {
     if (command.type === 'watch') this.#live.watched()
     else await this.#beginning.wait(this.#world.clock, this.#closing.signal)
@@ -190,7 +190,7 @@ export class Sessions implements AsyncDisposable {
     return await handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
   }
 
-  /** As of `Reachable`. */
+  /** See `Reachable`. */
   letGo(): void {
     this.#watchers.letGo()
   }
@@ -238,7 +238,7 @@ export class Sessions implements AsyncDisposable {
       planOf: kind.memory === 'project-plan' ? await newestBuild(records, null) : null,
       redact: text => redactor.text(text),
     })
-    // On the disk before the journal names them: where it has its first event, nothing of them is missing.
+    // Write them before the journal names them: a session with its first event must be complete.
     const kept = await openKeptTexts(records.sessionFolder(id)).keep(texts)
     const first = await keepOutputs(records, id, outputs, text => redactor.text(text))
     return await this.#play(emptyState(id), place, template, async log => {
@@ -277,9 +277,7 @@ export class Sessions implements AsyncDisposable {
     })
   }
 
-  /**
-   * Goes on with a session from where its journal stands.
-   */
+  /** Resumes a session from its journal. */
   async resume(state: SessionState, { limits, gates, review, prove }: ResumeTerms): Promise<EndedSession> {
     this.#beginning.expect()
     if (state.kind !== null) await refuseUnpriced(this.#run, state.kind, limits)
@@ -303,7 +301,7 @@ export class Sessions implements AsyncDisposable {
       })
       const { follows, outputs } = state
       if (follows === null || outputs.some(({ name }) => name === FOLLOWS)) return
-      // It was cut off before that was kept.
+      // The session was cut off before this was stored.
       const followed = await this.#followed(follows).catch((error: unknown) => {
         if (!(error instanceof UserError)) throw error
         this.#run.remarks.push(`The agents are not told the result of ${follows}. ${error.message}`)
@@ -313,7 +311,7 @@ export class Sessions implements AsyncDisposable {
     })
   }
 
-  /** What the session came to that one goes on from; the person is told what they should know of it. */
+  /** Returns the result of the followed session, and adds its remark for the person. */
   async #followed(wanted: string): Promise<FollowedSession> {
     const { followedSession } = await import('./follow/followed-session.ts')
     const { records, fingerprints, remarks } = this.#run
@@ -322,7 +320,7 @@ export class Sessions implements AsyncDisposable {
     return followed
   }
 
-  /** Start and resume are one: the state is the fold of the journal so far. */
+  /** Starts or resumes a session: both fold the journal so far into its state. */
   async #play(
     state: SessionState,
     place: SessionFolder,
@@ -359,7 +357,7 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
-  /** Publishes the result, if the person wants that. Whatever comes of it, the session has ended as it has. */
+  /** Publishes the result if the person wants that. Its failure does not change the session's outcome. */
   async #publish(log: SessionLog): Promise<void> {
     const { records, redactor, settings } = this.#run
     const { id, ended, kind } = log.state
@@ -437,14 +435,14 @@ export class Sessions implements AsyncDisposable {
       beforeEnd: ended => this.#beforeEnd(ended, { log, place, memory: files.memory, template: team.template }),
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
-    // The inbox is there by now, where agents write, too. Several app-servers run commands there.
+    // The inbox now exists, and agents can write there. Several app-servers run commands there.
     if (log.state.taskPlan !== null || shell !== null) await traces.keep()
     const waiting = async () => (await openQueue(records.queue).list()).prompts.length
     this.#current = { id, runner, asked: this.#asked, waiting, limit: wanted => this.#run.live.ask(wanted) }
     this.#beginning.end()
     try {
       const running = runner.run()
-      // Beside the first look at the files, which it does not hold up so.
+      // Runs during the first look at the files, so that it does not delay it.
       this.#keepAwake(runner)
       const outcome = await running
       await guard.close()
@@ -454,12 +452,12 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
-  /** As of `RunnerOptions`. */
+  /** See `RunnerOptions`. */
   async #beforeEnd(
     wanted: SessionState,
     { log, place, memory, template }: { log: SessionLog; place: SessionFolder; memory: Memory; template: Template },
   ): Promise<SessionOutcome | null> {
-    // Before any file says that it is done.
+    // Write the certificate before any file says that the session is done.
     const { refused, problem } = await certify(this.#run, wanted, place.folder, this.#world)
     const ended = refused === null ? wanted : endedAs(wanted, refused)
     const unkept = await inEffect(ended.template, 'beforeEnd', () => template.beforeEnd?.(ended))
@@ -470,7 +468,7 @@ export class Sessions implements AsyncDisposable {
     return refused
   }
 
-  /** With what a new session of a template has its contract made; null: it has none. */
+  /** Returns the contract terms of a new session of a template; null: none. */
   #proveOf({ name, proves }: Pick<TemplateKind, 'name' | 'proves'>, wanted: boolean): ProveTerms | null {
     const { settings, contractOnly: only, remarks } = this.#run
     const prove = proveIn(settings, { only, wanted })
@@ -480,8 +478,8 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * The commands that a new session is verified by beside those of the run, and the project's test command: of `auto`, else
-   * where nothing would prove what is done. The settings may have it verified by that, too.
+   * Returns a new session's extra verify commands, and the project's test command. That is added for `auto`, or if nothing
+   * else would prove the result. The settings may demand it too.
    */
   async #testsFor(
     { isCall, addsGates }: Pick<TemplateKind, 'isCall' | 'addsGates'>,
@@ -505,7 +503,7 @@ export class Sessions implements AsyncDisposable {
     return maxUsage === null ? {} : { maxUsage }
   }
 
-  /** What the settings files say differently by now; it counts for what waits, too. */
+  /** Applies changes of the settings files; they apply to the queue too. */
   async #takeSettings(log: SessionLog): Promise<void> {
     const taken = await this.#run.live.look(log.state)
     if (taken === null) return
@@ -514,7 +512,7 @@ export class Sessions implements AsyncDisposable {
     log.emit(taken)
   }
 
-  /** What is to be said of the prompts that wait once nothing is left for them; null if there is, or none waits. */
+  /** Returns the message for queued prompts once no allowance is left; null: some is left, or none is queued. */
   async #whatIsLeft(ended: SessionState): Promise<string | null> {
     const allowance = this.#allowance && withUsed(this.#allowance, usedBy(ended))
     const limit = allowance && usedUp(allowance)
@@ -523,39 +521,39 @@ export class Sessions implements AsyncDisposable {
     return waiting === 0 ? null : wordsForNothingLeft(limit, allowance.limits[limit] ?? 0, waiting)
   }
 
-  /** It may take the system some seconds to say so; the work does not wait for it. */
+  /** The system may take seconds to answer; the work does not wait. */
   #keepAwake(runner: Session): void {
     this.#run
       .keepAwake()
       ?.then(({ by, problem }) => runner.tell({ type: 'keep-awake', by, problem }))
-      // What cannot be journaled ends the session with the next event.
+      // If the journal is not writable, the next event ends the session.
       .catch(() => {})
   }
 }
 
-/** The outcomes of a session whose result a person would look at. */
+/** Outcomes with a result that a person would look at. */
 const PUBLISHED: ReadonlySet<SessionOutcome['kind']> = new Set(['done', 'limit', 'needs-person', 'stalled'])
 
 type OnRecord = (round: number, line: string) => void
 
-/** What its goal comes from, beside the person's words. */
+/** Returns the sources of its goal, apart from the person's words. */
 function sourceOf({ adopted, terms }: NewSession): Pick<EventOf<'session-created'>, 'adopted' | 'issue'> {
   const issue = terms?.issue
   return { ...(adopted === undefined ? {} : { adopted }), ...(issue === undefined ? {} : { issue }) }
 }
 
-/** The session if it ends so, and not as it was to. */
+/** Returns the session with this outcome instead of its own. */
 function endedAs(state: SessionState, outcome: SessionOutcome): SessionState {
   return { ...state, ended: state.ended && { ...state.ended, outcome, exitCode: exitCodeOf(outcome) } }
 }
 
-/** The limits that a person has named for a session, now or before: files do not change these. */
+/** Returns the limits that a person named, now or earlier: files do not change these. */
 function saidLimits(...said: readonly RunOverrides[]): Pick<RunOverrides, 'limits'> {
   const limits = [...new Set(said.flatMap(each => each.limits ?? []))]
   return limits.length === 0 ? {} : { limits }
 }
 
-/** The work tree, of which nothing is taken once its folder is gone: what is made anew in the place of that has no work in it. */
+/** Wraps the work tree so that it is not read once its folder is gone. A new folder in its place holds no work. */
 function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): WorkTree {
   return {
     ...workTree,
@@ -566,7 +564,7 @@ function unlessGone(workTree: WorkTree, folder: HeldFolder, directory: string): 
   }
 }
 
-/** What a person is told who has deleted the directory in which a session works. Exit code 4. */
+/** Returns the error for a deleted work directory. Exit code 4. */
 function directoryGone(directory: string, cause: unknown): UserError {
   return new UserError('CM0610', `${directory} was deleted, so the session ended.`, {
     hint: 'Its records are saved: once the directory is back, codemachine resume continues.',
@@ -575,7 +573,7 @@ function directoryGone(directory: string, cause: unknown): UserError {
   })
 }
 
-/** Keeps the outputs that a session begins with, for its first event. */
+/** Stores the outputs that a session begins with, for its first event. */
 async function keepOutputs(
   records: Records,
   id: string,
@@ -589,7 +587,7 @@ async function keepOutputs(
   return kept
 }
 
-/** Keeps it as an output of the session, for the first round. */
+/** Stores the followed session's result as an output, for the first round. */
 async function keepFollowed(records: Records, log: SessionLog, text: string): Promise<void> {
   const { id, outputs } = log.state
   const n = nextOutput(outputs)

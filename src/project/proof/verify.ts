@@ -30,22 +30,22 @@ import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verd
 import { commandsFor, type GatesAgain, runAgain, runInScratch } from './gates-again.ts'
 import { isLandingId, newestLanding, readLanding } from './landing-record.ts'
 
-/** What is verified, and who is told of it. */
+/** What to verify, and who receives messages. */
 interface VerifyOptions {
-  /** As typed; null for the newest that is done. */
+  /** As typed; null: the newest finished session. */
   session: string | null
   codexBin?: string
-  /** Told a sentence of each thing that a person should know, and of what is run. */
+  /** Receives a sentence for each thing that a person should know, and for each command that runs. */
   say: Say
-  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  /** Receives each debug line, without secrets, if `logging.level` is `debug`. */
   onDebug?: ((line: string) => void) | undefined
 }
 
 type Say = (text: string) => void
 
 /**
- * Whether what was proved when a session was done is still true, and if not, since when. No session runs here meanwhile.
- * A `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
+ * Checks whether a finished session's proof is still true, and if not, since when. No session runs here meanwhile. Throws a
+ * `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
  */
 export async function verifySession(world: World, own: Records, options: VerifyOptions): Promise<Verified> {
   const { records, worktree, found } = await findDone(own, options, world.platform)
@@ -53,7 +53,7 @@ export async function verifySession(world: World, own: Records, options: VerifyO
   return { directory: records.directory, worktree, ...verification }
 }
 
-/** The session that a person means, with its certificate; a `UserError` if there is none. */
+/** Returns the session that a person means, with its certificate. Throws a `UserError` if there is none. */
 export async function findDone(
   own: Records,
   options: Pick<VerifyOptions, 'session' | 'say'>,
@@ -63,7 +63,10 @@ export async function findDone(
   return { records, worktree, found: await findCertificate(records, session, options.say) }
 }
 
-/** Where the session is that a person means; without a word where one was done last, of a directory and its worktrees. */
+/**
+ * Returns the place of the meant session; without a word, that of the newest finished one in the directory and its
+ * worktrees.
+ */
 async function placeOf(
   own: Records,
   { session, say }: Pick<VerifyOptions, 'session' | 'say'>,
@@ -84,7 +87,7 @@ async function placeOf(
   return last ?? { worktree: null, records: own, session: null }
 }
 
-/** Whether what was found is still true; an `Interrupted` if the program has to end. */
+/** Checks whether a certificate is still true. Throws `Interrupted` if the program must end. */
 export async function verifyFound(
   world: World,
   options: Omit<VerifyOptions, 'session'>,
@@ -96,25 +99,25 @@ export async function verifyFound(
   return { ...verification, certificate: found.certificate }
 }
 
-/** What came of verifying, and what it was held against. */
+/** Result of a verification, and the certificate behind it. */
 export interface Verified extends Verification {
   directory: string
-  /** The worktree of the checkout that it is of; null: the directory that was named. */
+  /** Worktree of the session's checkout; null: the named directory. */
   worktree: string | null
   certificate: Certificate
 }
 
-/** What came of verifying a session. */
+/** Result of a verification. */
 export interface Verification {
   session: string
   verdict: Verdict
-  /** Those that are required, as they came out in the work directory, as far as they ran. */
+  /** Required gates that ran, with their results in the work directory. */
   gates: readonly GateRun[]
-  /** Since it was done; null if the files of then are not kept any more. */
+  /** Changes since the session was done; null: its files are no longer stored. */
   changed: Difference | null
-  /** What lies in the work directory and was not looked at: a folder ends in `/`. */
+  /** Paths in the work directory that were not read; a folder ends in `/`. */
   notLookedAt: Difference
-  /** What holds the very files of then: the work directory, or else HEAD, of a certificate from elsewhere; null: neither does. */
+  /** Holder of the certified files: the work directory, or HEAD for a foreign certificate; null: neither. */
   same: 'files' | 'head' | null
 }
 
@@ -128,9 +131,9 @@ async function verifyLocked(
   await using opened = new Cleanup()
   const work = opened.use(await openWorkDirectory(world, records, say, { hint: WAIT_FOR_ITS_END }))
   const { repository, fingerprints } = work
-  // What counted then counts now, though git ignores it and a session since has let go of it.
+  // Files that counted then count now, even if git ignores them and no later session protects them.
   fingerprints.protect(lookedAt)
-  // A session of that name here would be another one.
+  // A foreign certificate's session name means another session here.
   if (stranger === undefined) await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
   const notLookedAt = fingerprints.leftOut()
@@ -162,7 +165,7 @@ async function verifyLocked(
     isAgainOnFailure: true,
     filesOf,
   }
-  // A gate runs what agents wrote, and may write in the repository's `.git`, as in a round.
+  // A gate runs agents' code that may write into the repository's `.git`, as in a round.
   const gates = await whileGuarded(
     {
       repository,
@@ -221,7 +224,7 @@ async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say):
   return runs
 }
 
-/** Null if the files of then are not kept any more. */
+/** Null if the certified files are no longer stored. */
 async function changedSince(fingerprints: Fingerprints, before: string, now: string): Promise<Difference | null> {
   if (before === now) return { paths: [], count: 0 }
   const isKept = await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${before}^{tree}`]))
@@ -230,28 +233,31 @@ async function changedSince(fingerprints: Fingerprints, before: string, now: str
 
 const NOTHING_TO_RUN = 'this session had no gates; use --verify next time'
 
-/** What was proved, and what else of the session its gates run with. */
+/** A certificate, and other values of the session that its gates need. */
 export interface Found {
   certificate: Certificate
-  /** `key=value` pairs handed to codex. */
+  /** `key=value` pairs for codex. */
   overrides: readonly string[]
-  /** Globs of what counts as part of the tree although git ignores it. */
+  /** Globs of files that belong to the tree although git ignores them. */
   lookedAt: string[]
-  /** The files of the check of this name, where they lie while it runs; none: it is a gate. */
+  /** Returns the files of the check of this name while it runs; none: it is a gate. */
   filesOf(name: string): readonly { path: string; text: string }[]
-  /** Of a certificate from elsewhere: why its commands do not run here, a clause; null: they may. Left out: it is of these records. */
+  /**
+   * Returns why a foreign certificate's commands must not run here, as a clause; null: they may. Left out: the certificate
+   * is from these records.
+   */
   stranger?(of: {
     same: Verification['same']
-    /** Whether the files of then are known here. */
+    /** Whether the certified files are stored here. */
     isKept: boolean
     gates: readonly CertifiedGate[]
   }): Promise<string | null>
 }
 
 /**
- * The certificate of the session that a person means, or of the newest that is done: always that of the records, for
- * agents can write its copy. A `UserError` if there is none.
- * @param say told what a person should know of it, a sentence each
+ * Returns the certificate of the meant session, or of the newest finished one. It always comes from the records, because
+ * agents can write its copy. Throws a `UserError` if there is none.
+ * @param say receives sentences for the person
  */
 export async function findCertificate(
   records: Records,
@@ -296,7 +302,7 @@ export async function findCertificate(
   }
 }
 
-/** What of a directory was proved last: a session or a landing (`state`: null). Null: nothing was. */
+/** Returns the newest certified session or landing (`state`: null) of a directory. Null: none. */
 export async function newestProved(
   records: Records,
   say: (remark: string) => void,
@@ -313,7 +319,7 @@ export async function newestProved(
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState | null> {
   for (const id of (await records.sessions()).reverse()) {
-    // Long journals are not read for nothing.
+    // Do not read long journals without need.
     if (!(await pathExists(certificatePath(records, id)))) continue
     try {
       const state = await stateOf(records, id)
@@ -332,12 +338,12 @@ async function stateOf(records: Records, id: string): Promise<SessionState> {
   return state
 }
 
-/** One that went on after it was done is not. */
+/** A session that was resumed after it was done is not done. */
 function isDone({ ended }: SessionState): boolean {
   return ended?.outcome.kind === 'done'
 }
 
-/** Where the certificate of a session is, absolute; it is there once that is done. */
+/** Returns the absolute path of a session's certificate; the file exists once the session is done. */
 export function certificatePath(records: Records, id: string): string {
   return join(records.sessionFolder(id), 'done.json')
 }

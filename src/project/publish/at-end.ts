@@ -8,17 +8,19 @@ import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
 import { publish } from './publish.ts'
 
-/** A session that has just ended, in the run that played it. */
+/** A session that has just ended, in its own run. */
 interface EndedHere {
   records: Records
   id: string
   redactor: Redactor
   settings: Pick<Settings, 'publish' | 'publishRemote'>
-  /** Told a sentence of each thing that a person should know. */
+  /** Receives a sentence for each thing that a person should know. */
   say(text: string): void
 }
 
-/** Publishes what a session came to while nobody is asked. Null: it changed nothing. Never rejects: a failure is what came of it. */
+/**
+ * Publishes a session's result without questions. Null: it changed nothing. Never rejects: a failure is part of the result.
+ */
 export async function publishAtEnd(world: World, ended: EndedHere): Promise<Published | null> {
   const { records, id, redactor, settings, say } = ended
   let kept: Published | null = null

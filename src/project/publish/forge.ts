@@ -10,14 +10,14 @@ import { writableIn } from '../../workspace/git/find-git.ts'
 import { agentFolders } from '../environment/agent-folders.ts'
 import type { World } from '../world.ts'
 
-/** A repository at a host such as GitHub or GitLab. */
+/** A repository on a host such as GitHub or GitLab. */
 export interface ForgePlace {
   host: string
-  /** `owner/name`; at GitLab with its groups. */
+  /** `owner/name`; on GitLab with its groups. */
   path: string
 }
 
-/** A pull or merge request that is open. `body` is as the host has it: a person may have written in it. */
+/** An open pull or merge request. `body` is the host's text: a person may have edited it. */
 export interface OpenRequest {
   number: number
   url: string
@@ -25,7 +25,7 @@ export interface OpenRequest {
   body: string
 }
 
-/** A request that is to be opened; `main`: the branch that it is to be merged into. */
+/** A request to open; `main`: the branch to merge into. */
 interface NewRequest {
   branch: string
   main: string
@@ -34,7 +34,7 @@ interface NewRequest {
   isDraft: boolean
 }
 
-/** An issue as its host has it, written by anybody. Not safe to show. */
+/** An issue as on its host, written by anyone. Not safe to show. */
 export interface ForgeIssue {
   number: number
   url: string
@@ -45,21 +45,21 @@ export interface ForgeIssue {
 }
 
 /**
- * What a host is asked for, by the person's own `gh` or `glab`. Each throws a `UserError` if the program does not do it. To be
+ * Requests to a host, through the person's own `gh` or `glab`. Each throws a `UserError` if the program fails. Must be
  * disposed of.
  */
 export interface Forge extends AsyncDisposable {
   /** `pull request` or `merge request`. */
   noun: string
-  /** The request of a branch of the repository itself that is open; null: none. */
+  /** Returns the open request of a branch of the repository itself; null: none. */
   find(branch: string): Promise<OpenRequest | null>
   open(request: NewRequest): Promise<void>
-  /** Writes another body; `isDraft`: left out where it stays as it is. */
+  /** Replaces the body; `isDraft` left out: unchanged. */
   update(request: OpenRequest, change: { body: string; isDraft?: boolean }): Promise<void>
   issue(number: number): Promise<ForgeIssue>
 }
 
-/** How long a program may take, and how much it may print. */
+/** Time bound and output bound of a program. */
 const ANSWER_MS = 60_000
 const ANSWER_BYTES = 8 * 1024 * 1024
 const PROGRAMS = {
@@ -68,7 +68,7 @@ const PROGRAMS = {
 } as const
 type Name = keyof typeof PROGRAMS
 
-/** Nobody is asked, and nothing is decorated. */
+/** No questions, no decoration. */
 const QUIET = {
   GH_PROMPT_DISABLED: '1',
   GH_NO_UPDATE_NOTIFIER: '1',
@@ -77,14 +77,14 @@ const QUIET = {
   GLAB_CHECK_UPDATE: 'false',
   CHECK_UPDATE: 'false',
   NO_COLOR: '1',
-  // Output for people is cut to these columns.
+  // The programs cut output for people to this many columns.
   COLUMNS: '500',
 }
 
 /**
- * The host of a repository: which of `gh` and `glab` the person has logged in to it says what it is. A `UserError` if neither is
- * there, or logged in.
- * @param records where agents work, for a program that they could have written is passed over; and a folder that they cannot write
+ * Opens the host of a repository through `gh` or `glab`, whichever is logged in to it. Throws a `UserError` if neither is
+ * installed or logged in.
+ * @param records where agents work, to skip a program that they could have written; and a folder that they cannot write
  * @param answerMs how long a program may take, ms
  */
 export async function openForge(
@@ -125,8 +125,8 @@ export async function openForge(
 }
 
 /**
- * A folder with an empty repository of this remote. `glab mr create` does nothing outside of one, and in the person's it reads
- * `.git/glab-cli`, where agents can write, and may add a remote.
+ * Creates a folder with an empty repository of this remote. `glab mr create` needs a repository. In the person's own it
+ * would read `.git/glab-cli`, where agents can write, and might add a remote.
  */
 async function makeScratch(temporary: string, { host, path }: ForgePlace): Promise<string> {
   const folder = await mkdtemp(join(temporary, 'publish-'))
@@ -137,7 +137,7 @@ async function makeScratch(temporary: string, { host, path }: ForgePlace): Promi
   return folder
 }
 
-/** How a program is run. */
+/** Setting in which a program runs. */
 interface ProgramPlace {
   world: World
   folder: string
@@ -172,14 +172,14 @@ class Program {
     return result
   }
 
-  /** The same, where it has to succeed; `what`: what it was to do, as in `gh could not …`. */
+  /** Does the same, but must succeed; `what` completes `gh could not …`. */
   async do(what: string, args: readonly string[], input?: string): Promise<string> {
     const result = await this.run(args, input)
     if (result.exitCode === 0) return result.stdout
     throw new UserError('CM1202', `${this.name} could not ${what}: ${saidBy(result, this.#place.answerMs)}.`)
   }
 
-  /** The JSON that it prints, checked. */
+  /** Returns its JSON output, checked. */
   async read<T>(what: string, args: readonly string[], schema: v.GenericSchema<unknown, T>): Promise<T> {
     const read = v.safeParse(schema, parsedOrNull(await this.do(what, args)))
     if (read.success) return read.output
@@ -195,12 +195,12 @@ function saidBy({ stdout, stderr, failure }: ProcessResult, answerMs: number): s
   const lines = [...stderr.split('\n'), ...stdout.split('\n')].map(line =>
     line.trim().replace(/^(?:[x✗X•!]|error:) */, ''),
   )
-  // Of several lines the first names the host alone.
+  // If there are several lines, the first only names the host.
   const said = lines.filter(line => line !== '' && !/^[\w.-]+:?$/.test(line))
   return oneLine(said[0] ?? failure ?? 'it does not say why', 300).replace(/\.$/, '')
 }
 
-/** An empty one may be null. */
+/** An empty text may be null. */
 const text = v.nullish(v.string(), '')
 const author = (key: 'login' | 'username') =>
   v.optional(
@@ -341,7 +341,7 @@ function gitlab(glab: Program, { host, path }: ForgePlace): Omit<Forge, keyof As
   }
 }
 
-/** Somebody's fork may have a branch of the same name. */
+/** A fork may have a branch of the same name. */
 function ownIn(all: readonly (OpenRequest & { isCrossRepository: boolean })[]): OpenRequest | null {
   return all.find(({ isCrossRepository }) => !isCrossRepository) ?? null
 }

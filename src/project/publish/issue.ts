@@ -12,20 +12,20 @@ import type { World } from '../world.ts'
 import { type ForgeIssue, type ForgePlace, openForge } from './forge.ts'
 import { type ChooseRemote, chooseRemote } from './remote.ts'
 
-/** The most characters of the issue's text, of a comment, of a title, and of all together. */
+/** Longest issue text, comment, title, and all of it together, in characters. */
 const BODY_CHARS = 20_000
 const COMMENT_CHARS = 2_000
 const TITLE_CHARS = 200
 const MATERIAL_CHARS = 30_000
 const MOST_COMMENTS = 30
 
-/** Which issue is meant. */
+/** An issue to solve. */
 interface WantedIssue {
   /** Its number, with `#` or without, or its address. */
   typed: string
-  /** What the person says of it; null: to solve it. */
+  /** The person's own words on it; null: solve it. */
   words: string | null
-  /** The address of the repository that a number is of; null: a remote of the directory. */
+  /** Address of the repository of a number; null: a remote of the directory. */
   repo: string | null
   redactor: Redactor
 }
@@ -33,8 +33,8 @@ interface WantedIssue {
 const ADDRESS = /^https:\/\/([a-z0-9.-]+)\/([^\s?#]{1,500}?)\/(?:-\/)?issues\/(\d{1,9})(?:[/?#]\S*)?$/i
 
 /**
- * An issue, by its number in the repository of the directory or its address, as the goal of a session: what others wrote is marked
- * as no instruction. A `UserError` if there is none.
+ * Returns a session's goal for an issue, named by its number in the directory's repository or its address. Other people's
+ * texts are marked as no instruction. Throws a `UserError` if there is no such issue.
  */
 export async function goalFromIssue(
   world: World,
@@ -55,7 +55,7 @@ export async function goalFromIssue(
   return { issue, goal: withMaterials(input, [material], { most: input.length + MATERIAL_CHARS }) }
 }
 
-/** The newest comments first: what has no room is the oldest. */
+/** Newest comments first: if space runs out, the oldest are cut. */
 function textOf({ title, author, body, comments }: ForgeIssue, clean: (text: string, limit: number) => string): string {
   const said = comments
     .slice(-MOST_COMMENTS)

@@ -38,31 +38,31 @@ import type { World } from '../world.ts'
 import { type Forge, type ForgePlace, type OpenRequest, openForge } from './forge.ts'
 import { type ChooseRemote, chooseRemote } from './remote.ts'
 
-/** What is published, and how. */
+/** What to publish, and how. */
 interface PublishOptions extends ChooseRemote {
-  /** The report of the session, which has ended. */
+  /** Report of the ended session. */
   data: ReportData
   redactor: Redactor
   /** `ready`: only if it is done; null: ready once it is done. */
   state: 'draft' | 'ready' | null
-  /** Of a new request; null: after the issue or the goal. */
+  /** Title of a new request; null: from the issue or the goal. */
   title: string | null
-  /** Whether the certificate's note is pushed, too. */
+  /** Whether to push the certificate's note too. */
   note: boolean
-  /** Whether nobody looks at it before: then no branch of the person's own is pushed, and nothing that was there before the session. */
+  /** Whether nobody checks it first. Then it pushes no branch of the person's own, and no work from before the session. */
   alone: boolean
-  /** Told what would be done, in lines; false: the person does not want that. */
+  /** Receives the planned actions in lines; false: the person refuses. */
   confirm(lines: readonly string[]): Promise<boolean>
-  /** Told a sentence of each thing that a person should know. */
+  /** Receives a sentence for each thing that a person should know. */
   say(text: string): void
-  /** Told once something was pushed, and what came of it then; `problem`: what failed after that. */
+  /** Receives the result once something was pushed; `problem`: a later failure. */
   keep(published: Published): Promise<void>
 }
 
 /**
- * Pushes the result of a session to a branch of a remote, never by force and never to its default branch, and opens or updates the
- * pull or merge request of that branch. Checkout, index and branches of the person stay as they are. Null if the person does not
- * want it. A `UserError` if it cannot be done. The caller holds the work directory.
+ * Pushes a session's result to a branch of a remote, never by force and never to the default branch, and opens or updates
+ * its pull or merge request. The person's checkout, index and branches do not change. Null if the person refuses. Throws a
+ * `UserError` if it fails. The caller must hold the work directory.
  */
 export async function publish(world: World, records: Records, options: PublishOptions): Promise<Published | null> {
   const { data, confirm, keep } = options
@@ -98,17 +98,17 @@ export async function publish(world: World, records: Records, options: PublishOp
   }
 }
 
-/** A commit to push, and what is said of it. */
+/** A commit to push, with its request. */
 interface Result {
   commit: string
   branch: string
-  /** The default branch of the remote. */
+  /** Default branch of the remote. */
   main: string
-  /** Whether the branch of a worktree of ours goes forward to it. */
+  /** Whether the branch of our worktree advances to it. */
   advances: boolean
   title: string
   isReady: boolean
-  /** What a person has to know of it, a sentence each. */
+  /** Sentences that the person must know. */
   notes: readonly string[]
 }
 
@@ -135,7 +135,7 @@ async function resultOf(
   return { ...target, main: main.branch, title, commit, ...judged }
 }
 
-/** Where a request is opened, or the one that is open. */
+/** Where to open a request, or the open one. */
 interface RequestAt {
   forge: Forge
   place: ForgePlace
@@ -168,7 +168,7 @@ async function openOrUpdate(
   const body = redactor.text(requestBody(data, facts))
   const isDraft = !isReady
   if (found !== null) {
-    // What a person has made ready by hand stays so.
+    // Do not turn a request back into a draft that a person made ready.
     const isChanged = found.isDraft ? isReady : state === 'draft'
     await forge.update(found, { body: withRequestBody(found.body, body), ...(isChanged ? { isDraft } : {}) })
     return { url: found.url, draft: isChanged ? isDraft : found.isDraft }
@@ -179,7 +179,9 @@ async function openOrUpdate(
   throw new UserError('CM1202', `The ${forge.noun} of ${branch} is not there, though no error was told.`)
 }
 
-/** The checkout around a directory. Where that is in a worktree of ours, its `.git`, which agents can write, leads to the repository beside it. */
+/**
+ * Opens the checkout around a directory. In a worktree of ours, agents can write `.git`, so take the repository next to it.
+ */
 async function openTrusted(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const checkout = await openCheckout(directory, env)
   const { root } = checkout.repository
@@ -190,8 +192,8 @@ async function openTrusted(directory: string, env: NodeJS.ProcessEnv): Promise<C
 }
 
 /**
- * What a git of ours runs is read from the repository's settings, which agents of a session in another work tree of it can
- * change until its guard has restored them.
+ * Our git reads what to run from the repository's settings. Agents in another of its worktrees can change them until that
+ * session's guard restores them.
  */
 async function refuseWhileGuarded(world: World, own: Records, { repository }: Checkout): Promise<void> {
   for (const { guard } of await allRecords(world)) {
@@ -211,8 +213,8 @@ function placeOf({ url }: Remote): ForgePlace | null {
 }
 
 /**
- * Where the result goes, and what the remote has there. A branch of the person's own takes what is committed on it; what is not,
- * or is on the default branch, goes to one of ours.
+ * Returns where to push, and what the remote has there. A person's branch gets its own commits. Uncommitted work, or work on
+ * the default branch, goes to a branch of ours.
  */
 async function targetOf(checkout: Checkout, remote: Remote, { alone, data }: PublishOptions) {
   const { commonDir, gitDir } = checkout.repository
@@ -232,7 +234,7 @@ async function targetOf(checkout: Checkout, remote: Remote, { alone, data }: Pub
 
 const MOST_SESSIONS = 50
 
-/** Whether a session of this directory, of the last ones, has pushed this commit. */
+/** Returns whether one of the last sessions of this directory has pushed this commit. */
 async function wasPublished(records: Records, commit: string): Promise<boolean> {
   const only = 'published'
   for (const id of (await records.sessions()).slice(-MOST_SESSIONS))
@@ -241,7 +243,7 @@ async function wasPublished(records: Records, commit: string): Promise<boolean> 
   return false
 }
 
-/** Whether a result may be called ready, and what a person has to know of it, a sentence each. */
+/** Judges whether a result may count as ready, and returns sentences that the person must know. */
 async function judge(
   world: World,
   records: Records,
@@ -289,7 +291,7 @@ const MOST_MESSAGES = 100
 const CLOSES =
   /\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?[ \t]+(?:[\w./-]{0,200}#\d+|https?:\/\/\S{1,200}\/issues\/\d+)/i
 
-/** The words by which a commit of the branch would close an issue, for agents write messages, too; null: none does. */
+/** Returns words in the branch's commits that would close an issue, because agents write messages too; null: none. */
 async function closedBy(checkout: Checkout, commit: string, main: string): Promise<string | null> {
   const log = await runGitIn(checkout, ['log', `-${MOST_MESSAGES}`, '--format=%B', commit, `^${main}`])
   const [words] = CLOSES.exec(fromLatin1(log.stdout)) ?? []
@@ -298,13 +300,13 @@ async function closedBy(checkout: Checkout, commit: string, main: string): Promi
 
 const CHANGED = 'The files are not those that were proved: they have changed since, or git ignores some.'
 
-/** What to type to check it again: by the note for everybody, else on the machine that has the records. */
+/** Returns the command to check it again: through the note for everyone, else on the machine with the records. */
 function checkOf({ session, outcome }: ReportData, note: boolean): string {
   if (note) return `git fetch origin ${NOTES_REF}:${NOTES_REF} && codemachine verify --note`
   return `codemachine ${outcome?.kind === 'done' ? 'verify' : 'report'} ${session}`
 }
 
-/** Only the issue that the person named is closed, and only where the request is. */
+/** Close only the issue that the person named, and only in the request's own repository. */
 function closesIn({ issue }: ReportData, { host, path }: ForgePlace): string | null {
   if (issue === undefined || !/^https?:\/\/[^/]+\//.test(issue.url)) return null
   const { host: at, pathname } = new URL(issue.url)

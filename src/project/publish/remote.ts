@@ -4,15 +4,18 @@ import { readHead } from '../../workspace/git/git.ts'
 import { type Remote, remoteOfBranch } from '../../workspace/worktree/push.ts'
 import type { Checkout } from '../../workspace/worktree/worktree.ts'
 
-/** How a remote is chosen. */
+/** How to choose a remote. */
 export interface ChooseRemote {
-  /** Its name, as `--remote` or `publish_remote` says; null: neither does. */
+  /** Its name from `--remote` or `publish_remote`; null: none given. */
   remote: string | null
-  /** Asks the person for one of several; null: nobody can be asked, or answers. */
+  /** Asks the person to pick one; null: nobody can answer. */
   choose(names: readonly string[]): Promise<string | null>
 }
 
-/** The remote that a person means: the named one, that of the branch, the only one, or the chosen one. A `UserError` if it is none. */
+/**
+ * Returns the remote to use: the named one, that of the branch, the only one, or the picked one. Throws a `UserError` if
+ * there is none.
+ */
 export async function chooseRemote(
   checkout: Checkout,
   all: readonly Remote[],

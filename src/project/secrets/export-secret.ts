@@ -10,7 +10,7 @@ import type { World } from '../world.ts'
 
 const MOST_BYTES = 1024 * 1024
 
-/** What a secret was written to, and what a person should know of that, a sentence each. */
+/** Where a secret was written, with sentences for the person. */
 interface ExportedSecret {
   /** Absolute. */
   path: string
@@ -18,9 +18,9 @@ interface ExportedSecret {
 }
 
 /**
- * Writes a secret of a project into a file of variables there (mode 0600), in the place of each line that sets it, or behind all
- * others. From then on the file is hidden from agents, savepoints and diffs. A `UserError` if git would take the file into the
- * repository, for a path that leads out of the project or through a link, and (exit code 6) while a session runs there.
+ * Writes a project's secret into a variables file there (mode 0600). It replaces each line that sets it, or adds one. From
+ * then on the file is hidden from agents, savepoints and diffs. Throws a `UserError` if git would track the file, for a path
+ * outside of the project or through a link, and while a session runs there (exit code 6).
  * @param to relative to the work directory, or absolute
  */
 export async function exportSecret(
@@ -73,7 +73,7 @@ export async function exportSecret(
   return { path: join(directory, path), words }
 }
 
-/** A file of variables in which one is set; what else stands there stays. */
+/** Returns the text of a variables file with one variable set; the rest is unchanged. */
 function withVariable(text: string, key: string, value: string): string {
   const line = `${key}=${quoted(value)}`
   const set = new RegExp(String.raw`^(?:export[ \t]+)?${key}=(?:'[^']*'|"(?:[^"\\]|\\[^])*"|[^\n]*)`, 'gm')
@@ -81,7 +81,7 @@ function withVariable(text: string, key: string, value: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${line}\n`
 }
 
-/** As shells and the usual readers of such files take it: literally, also over lines. */
+/** Quotes a value as shells and usual readers of such files take it: literally, also over several lines. */
 function quoted(value: string): string {
   if (/^[\w@%+:,./-]+$/.test(value)) return value
   if (!value.includes("'")) return `'${value}'`

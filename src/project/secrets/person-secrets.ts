@@ -16,24 +16,24 @@ import { settingsOf } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { openSessionSecrets } from './session-secrets.ts'
 
-/** A secret of a project as a person sees it: without its value. */
+/** A project's secret as shown to a person: without its value. */
 interface ListedSecret {
   key: string
-  /** The command that says whether it is right; null if there is none. */
+  /** Command that tests it; null: none. */
   check: string | null
-  /** When it was stored, ms; null if its file cannot be read. */
+  /** When it was stored, ms; null: its file is unreadable. */
   since: number | null
-  /** Whether the output of commands that use it is withheld, as it is too short to be looked for. */
+  /** Whether it is too short to search for, so that the output of its commands is withheld. */
   short: boolean
-  /** Why it cannot be used, one sentence; null if it can. */
+  /** Why it is unusable, one sentence; null: usable. */
   problem: string | null
 }
 
 /**
- * Stores a secret of a project, without the line end that its value ends with, and tells the session that runs there. A
- * `UserError` for a name, a value or a check that none can have.
- * @param check null: it has none; undefined: that which it has
- * @returns what the person should know, a sentence each
+ * Stores a project's secret without its final line end, and tells the running session. Throws a `UserError` for an invalid
+ * name, value or check.
+ * @param check null: it has none; undefined: unchanged
+ * @returns sentences for the person
  */
 export async function setSecret(
   world: Pick<World, 'clock' | 'platform'>,
@@ -55,7 +55,7 @@ async function checkOf({ secrets }: Pick<Records, 'secrets'>, key: string): Prom
   return known.find(each => each.key === key)?.check ?? null
 }
 
-/** Why the session that runs there does not know of it, a sentence; null if it does, or none runs. */
+/** Returns a sentence why the running session does not know of it; null: it does, or none runs. */
 async function tellRun(
   world: Pick<World, 'clock' | 'platform'>,
   records: Records,
@@ -70,7 +70,7 @@ async function tellRun(
   }
 }
 
-/** What a person should know of a value that they give, a sentence each, without the value. */
+/** Returns sentences that warn of a given value, without the value. */
 export function warningsOf(value: string): string[] {
   if (isShortSecret(value))
     return [
@@ -80,7 +80,7 @@ export function warningsOf(value: string): string[] {
   return ['It is an ordinary word: in every text, codemachine shows the name of the secret instead.']
 }
 
-/** The secrets of a project, by name. */
+/** Returns the secrets of a project, by name. */
 export async function listSecrets({ secrets: folder }: Pick<Records, 'secrets'>): Promise<ListedSecret[]> {
   const secrets = openSecrets(folder)
   const { secrets: known, broken } = await secrets.list()
@@ -92,7 +92,7 @@ export async function listSecrets({ secrets: folder }: Pick<Records, 'secrets'>)
   return [...(await Promise.all(listed)), ...unread].sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
-/** Forgets a secret of a project; false if there was none of that name. What holds it stays hidden from agents. */
+/** Removes a project's secret; false if there was none of that name. Files that hold it stay hidden from agents. */
 export async function removeSecret(
   _world: Pick<World, 'clock' | 'platform'>,
   { secrets }: Pick<Records, 'secrets'>,
@@ -101,7 +101,7 @@ export async function removeSecret(
   return await openSecrets(secrets).remove(key)
 }
 
-/** The names of the secrets that the newest session of the project waits for; none if it waits for none. */
+/** Returns the names of the secrets that the project's newest session waits for. */
 export async function waitingKeys(records: Records): Promise<string[]> {
   const id = await latestSession(records, () => {})
   const state = id === null ? null : await readableState(records, id)
@@ -112,17 +112,17 @@ export async function waitingKeys(records: Records): Promise<string[]> {
   return hint?.do === 'secret' ? [...hint.keys] : []
 }
 
-/** Whether a secret is there and, where it has a check, whether that passes with it. `problem`: why not, a sentence. */
+/** Whether a secret exists and passes its check, if it has one. `problem`: why not, a sentence. */
 interface CheckedSecret {
   ok: boolean
   problem: string | null
-  /** What a person should know of the files that the check has changed, a sentence each. */
+  /** Sentences on files that the check has changed. */
   words: readonly string[]
 }
 
 /**
- * Runs the check of a secret in the sandbox of a session there, with the secret as variable of it alone. What it prints is thrown
- * away, and files in which it leaves the secret are hidden from agents. A `UserError` for what a person has to mend first.
+ * Runs a secret's check in a session's sandbox, with the secret as its only extra variable. It drops the output, and hides
+ * files with the secret from agents. Throws a `UserError` for problems that a person must fix first.
  */
 export async function checkSecret(
   world: World,
@@ -149,7 +149,7 @@ export async function checkSecret(
   const writable = writableGit(records.directory, repository)
   const secrets = openSessionSecrets(records, { ...codex, writable })
   const unreadable = secrets.unreadable()
-  // A session that runs has laid them itself, and removes them.
+  // A running session has created them itself, and removes them.
   const isRunning = (await readRunner(records.lock, world.platform)) !== null
   await using traces = isRunning ? null : await openSandboxTraces([records.directory], records.traces)
   await traces?.expectFiles(unreadable)
@@ -177,7 +177,10 @@ export async function checkSecret(
   return failure === '' ? { ok: true, problem: null, words } : { ok: false, problem: failure, words }
 }
 
-/** Hides the files in which a check has left its secret, and says so. It is searched to its end, whatever a person breaks off. */
+/**
+ * Hides and reports the files in which a check left its secret. The search always runs to its end, even if the person
+ * interrupts.
+ */
 async function hideLeaks(
   secrets: Pick<SessionSecrets, 'search' | 'hide'>,
   { key, value }: StoredSecret,
@@ -189,7 +192,7 @@ async function hideLeaks(
   return [...(files.length === 0 ? [] : [leak]), ...(problem === null ? [] : [problem])]
 }
 
-/** Why a check does not pass, one sentence; empty if it does. */
+/** Returns a sentence why a check fails; empty if it passes. */
 function wordsForEnd(end: ShellEnd): string {
   switch (end.kind) {
     case 'exited':

@@ -3,7 +3,7 @@ import { openRedactor } from '../../secrets/secrets.ts'
 import type { Records } from '../../session/records/records.ts'
 import type { World } from '../world.ts'
 
-/** Takes the secrets of the environment, and those of a project, out of what is shown of it. */
+/** Returns a redactor for the secrets of the environment and the project. */
 export function redactorOfProject(
   { env, clock }: Pick<World, 'env' | 'clock'>,
   { secrets }: Pick<Records, 'secrets'>,

@@ -9,8 +9,8 @@ import { openSecrets } from '../../secrets/store.ts'
 import type { Records } from '../../session/records/records.ts'
 
 /**
- * Opens the secrets of the project for a session that works in it. `binary`: the codex that its commands are run by; `writable`:
- * absolute paths of folders in which they may write, beside the work directory.
+ * Opens a project's secrets for a session there. `binary`: the codex that runs its commands; `writable`: absolute paths of
+ * further folders where they may write.
  */
 export function openSessionSecrets(
   { root, folder, directory, secrets }: Pick<Records, 'root' | 'folder' | 'directory' | 'secrets'>,
@@ -49,7 +49,7 @@ export function openSessionSecrets(
 }
 
 /**
- * What no command of an agent may read or make in a session, as of now: nothing where the project has no secrets.
+ * Returns the paths that an agent's command may not read or create now; none if the project has no secrets.
  * @param usesThem whether the session may need some of its own
  */
 export function closedPaths(
@@ -60,7 +60,7 @@ export function closedPaths(
   return () => (usesThem || existsSync(secrets) ? opened.unreadable() : [])
 }
 
-/** The records of all sessions, but for what codex needs to start and its commands to work: absolute paths. */
+/** Returns absolute paths of all sessions' records, without those that codex and its commands need. */
 export function closedRecords(
   { root, folder, directory }: Pick<Records, 'root' | 'folder' | 'directory'>,
   binary: { path: string },
@@ -71,11 +71,11 @@ export function closedRecords(
 }
 
 const STAGES = ['development', 'production', 'test', 'staging', 'dev', 'prod']
-/** What is denied in the work directory whether it is there or not: nobody makes one with a secret in it. */
+/** Denied in the work directory even if missing: no agent may create one with a secret. */
 const USUAL = ['.env', '.env.local', ...STAGES.flatMap(stage => [`.env.${stage}`, `.env.${stage}.local`])]
-/** Files that say which variables there are. */
+/** Files that only list variables. */
 const SAMPLES = /\.(?:example|sample|template|dist)$/
-/** Folders of what is installed or made, in which nobody keeps the secrets of a project. */
+/** Folders of installed or generated files, which hold no secrets of a project. */
 const PASSED_OVER: ReadonlySet<string> = new Set(
   'node_modules .git .venv venv .tox .nox .mypy_cache .pytest_cache __pycache__ site-packages .codemachine'.split(' '),
 )
@@ -83,7 +83,7 @@ const MOST_ENTRIES = 20_000
 const MOST_FILES = 200
 const MOST_DEPTH = 16
 
-/** The files of variables in a work directory: the usual ones in it, and all that are there, also deeper. */
+/** Returns the variables files of a work directory: the usual ones, and all existing ones, also in subfolders. */
 function environmentFiles(directory: string): string[] {
   const found: string[] = []
   let left = MOST_ENTRIES
@@ -102,7 +102,7 @@ function environmentFiles(directory: string): string[] {
   return [...found, ...usual]
 }
 
-/** All of a folder but for what lies on the way to what is needed. */
+/** Returns all paths of a folder except those on the way to a needed path. */
 function closedIn(folder: string, needed: readonly string[]): string[] {
   if (!needed.some(path => isWithin(folder, path) && existsSync(path))) return existsSync(folder) ? [folder] : []
   if (needed.includes(folder)) return []
@@ -112,16 +112,16 @@ function closedIn(folder: string, needed: readonly string[]): string[] {
 }
 
 /**
- * A path as codex denies it: one with `[`, `*` or `?` is a pattern there, which does not match the file of that name, and one
- * with a tab or a line end is passed over. `?` stands for each of these.
+ * Converts a path to a codex pattern: `?` replaces special and control characters. Codex takes `[`, `*` or `?` as pattern
+ * signs, and skips a path with a tab or a line end.
  */
 function asPattern(path: string): string {
   return /[*?[\p{Cc}]/u.test(path) ? path.replace(/[*?[\]{}\\\p{Cc}]/gu, '?') : path
 }
 
 /**
- * A file of the work directory whose folder is there, and lies in it; codex would make a file in the folder's place. Nor is
- * one of git's that is gone denied: the empty file that is laid for it would be a broken object.
+ * Returns a denied file only if its folder exists in the work directory: codex would create a file in the folder's place. It
+ * skips missing files of git: the empty placeholder would be a broken object.
  */
 function placeOf(directory: string, path: string): string[] {
   try {
@@ -134,7 +134,7 @@ function placeOf(directory: string, path: string): string[] {
   }
 }
 
-/** The file that a link leads to; nothing for one that leads nowhere, or to a folder, which commands may need. */
+/** Returns the file that a link leads to; none for a dead link, or a folder, which commands may need. */
 function withoutLinks(path: string): string[] {
   if (!isThere(path)) return [path]
   try {

@@ -11,31 +11,31 @@ import { stateLeft } from '../resume.ts'
 import { nextToStart } from '../run-queue.ts'
 import { placesOf, type World } from '../world.ts'
 
-/** What the service has to do in a directory. */
+/** Work of the service in a directory. */
 export interface Due {
   records: Records
-  /** The session that goes on, or null: the queue is worked off. */
+  /** Session to resume; null: run the queue. */
   session: string | null
-  /** The session as it was left, and the prompts that wait: it is due once for each. */
+  /** Key of this work: the session as it was left, and the queued prompts. Each key is due once. */
   of: string
-  /** What it is, behind the directory: `resumes 20261126_1, which was cut off`. */
+  /** Words after the directory: `resumes 20261126_1, which was cut off`. */
   what: string
 }
 
-/** By what it is told what is due. */
+/** Facts that decide what is due. */
 export interface ServiceLimits {
-  /** When the service was installed; what was left before that is the person's. Unix time, ms. */
+  /** Install time of the service; older work is the person's. Unix time, ms. */
   since: number
-  /** When the machine was started; Unix time, ms. */
+  /** Boot time of the machine; Unix time, ms. */
   bootedAt: number
-  /** The keys of the records whose sessions the service itself has ended when it was ended. */
+  /** Keys of the records whose sessions the service ended at its own end. */
   stopped: Set<string>
 }
 
 /**
- * What is due in the directories of this person on this machine in which nobody works. What cannot be read is passed over.
- * @param isLookedAt whether this one is looked at for sessions that were left, too, which takes longer; its queue always is. `left`
- *   tells apart who was cut off there, null: nobody
+ * Yields the due work in this person's directories on this machine where nobody works. Skips unreadable ones.
+ * @param isLookedAt whether to check this one for unfinished sessions too, which takes longer; its queue is always checked.
+ * `left` identifies the run that was cut off there, null: none
  */
 export async function* dueNow(
   world: World,
@@ -90,7 +90,7 @@ async function dueIn(world: World, records: Records, limits: ServiceLimits): Pro
   return { records, session: null, of: prompts.map(({ id }) => id).join(), what: `works off ${count}` }
 }
 
-/** Whether a session was ended by no person: it was cut off, or ended with the machine or the service. */
+/** Returns whether no person ended the session: it was cut off, or ended with the machine or the service. */
 function isToGoOn(
   { ended, updatedAt }: SessionState,
   key: string,
@@ -103,7 +103,7 @@ function isToGoOn(
   return stopped.has(key) || updatedAt < bootedAt
 }
 
-/** Whether a session has ended so that what waited then stays where it is, until a person adds to it. */
+/** Returns whether this end keeps the queue from running until a person adds to it. */
 function endsQueue({ ended }: SessionState): boolean {
   if (ended === null) return true
   const { outcome } = ended

@@ -11,27 +11,27 @@ import { directoryOfRecords } from '../environment/directory-of-records.ts'
 import { placesOf, type World } from '../world.ts'
 import { serviceLock } from './service.ts'
 
-/** The kinds of what codemachine leaves, in the order in which they are removed. */
+/** Kinds of codemachine's leftovers, in removal order. */
 export const KINDS = ['services', 'worktrees', 'memory', 'settings', 'login', 'history', 'sessions'] as const
 export type LeftoverKind = (typeof KINDS)[number]
 
-/** Something that codemachine has left on this machine. */
+/** A leftover of codemachine on this machine. */
 export interface Leftover {
   kind: LeftoverKind
-  /** Absolute; of a branch without a worktree, its reference in `repository`. */
+  /** Absolute; for a branch without a worktree, its reference in `repository`. */
   path: string
   bytes: number
-  /** What a person should know of it; null: nothing. */
+  /** Remark for the person; null: none. */
   note: string | null
-  /** True if it holds work that is nowhere else, and is never removed. */
+  /** True if it holds work that exists nowhere else: it is never removed. */
   isKept: boolean
-  /** Of a worktree: the first work tree of its repository, and its branch. */
+  /** For a worktree: the first worktree of its repository, and its branch. */
   worktree?: { main: string; branch: string; hasFiles: boolean }
 }
 
 /**
- * Finds all that codemachine has left: in its own folder, in the work directories that its records name, in the person's settings
- * and among services. Follows no links, and passes over directories that are gone. Changes nothing.
+ * Finds all leftovers of codemachine: in its own folder, in recorded work directories, in the person's settings and among
+ * services. Follows no links, skips missing directories, and changes nothing.
  */
 export async function findLeftovers(world: World): Promise<readonly Leftover[]> {
   const root = rootOf(placesOf(world, world.cwd))
@@ -73,7 +73,7 @@ export async function refuseWhileRunning(world: World): Promise<void> {
   }
 }
 
-/** None of what lies there and is no records. */
+/** Returns none if the folder holds no records. */
 async function sessionsOf(records: Pick<Records, 'sessions'>): Promise<string[]> {
   return await records.sessions().catch(error => {
     if (systemErrorCode(error) === null) throw error
@@ -81,7 +81,7 @@ async function sessionsOf(records: Pick<Records, 'sessions'>): Promise<string[]>
   })
 }
 
-/** Removes what is named; null, or why it could not be, a sentence. What is kept is not touched. */
+/** Removes a leftover. Returns null, or a sentence why it failed. Never removes a kept one. */
 export async function removeLeftover(world: World, { path, isKept, worktree }: Leftover): Promise<string | null> {
   if (isKept) return null
   try {
@@ -95,13 +95,13 @@ export async function removeLeftover(world: World, { path, isKept, worktree }: L
   }
 }
 
-/** Removes codemachine's own folder if nothing is left in it. */
+/** Removes codemachine's own folder if it is empty. */
 export async function removeEmptyRoot(world: World): Promise<void> {
   const root = rootOf(placesOf(world, world.cwd))
   for (const folder of [join(root, 'state'), root]) await rmdir(folder).catch(() => undefined)
 }
 
-/** git itself refuses where there is something new. */
+/** Git itself refuses if there are new files. */
 async function removeWorktree(
   { env }: World,
   top: string,
@@ -112,7 +112,7 @@ async function removeWorktree(
   await runGitOrUserError(checkout, ['branch', '--delete', '--', branch], `delete the branch ${branch}`)
 }
 
-/** The work directories of all records, as far as they are there and no link leads to them. */
+/** Returns the work directories of all records that exist and are not reached through a link. */
 async function knownDirectories(world: World): Promise<string[]> {
   const found = new Set<string>()
   for (const records of await allRecords(placesOf(world, world.cwd))) {
@@ -122,7 +122,7 @@ async function knownDirectories(world: World): Promise<string[]> {
   return [...found].sort()
 }
 
-/** Records in a home directory lie in a folder of the same name. */
+/** In a home directory the records have the same folder name. */
 function memoriesOf(directories: readonly string[], root: string): string[] {
   const runs = directories.map(directory => join(directory, '.codex-flow', 'runtime'))
   return [...directories.map(directory => join(directory, memoryRoot)).filter(path => path !== root), ...runs]
@@ -160,12 +160,12 @@ function orNone(error: unknown): null {
   return null
 }
 
-/** What else lies in codemachine's own folder. */
+/** Returns the other entries of codemachine's own folder. */
 async function othersIn(root: string): Promise<string[]> {
   return (await below(root)).filter(path => !['state', 'codex'].includes(basename(path)))
 }
 
-/** Those of the paths that are there and no link. */
+/** Returns the existing paths that are no links. */
 async function each(kind: LeftoverKind, paths: readonly string[], note: string | null = null): Promise<Leftover[]> {
   const found: Leftover[] = []
   for (const path of paths) {
@@ -176,7 +176,7 @@ async function each(kind: LeftoverKind, paths: readonly string[], note: string |
   return found
 }
 
-/** The paths of what a folder holds, sorted; none if it is a link, or not there. */
+/** Returns the sorted paths in a folder; none if it is a link, or missing. */
 async function below(folder: string): Promise<string[]> {
   const stat = await lstat(folder).catch(() => null)
   if (stat === null || !stat.isDirectory()) return []
@@ -187,7 +187,7 @@ async function below(folder: string): Promise<string[]> {
 
 const MOST_ENTRIES = 500_000
 
-/** Bytes of all files in it, of at most 500,000 entries. */
+/** Returns the size of all files in it, in bytes, of at most 500,000 entries. */
 async function sizeOf(path: string): Promise<number> {
   let [bytes, entries] = [0, 0]
   const waiting = [path]

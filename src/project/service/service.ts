@@ -7,31 +7,31 @@ import { takeRunLock } from '../../session/records/run-lock.ts'
 import type { World } from '../world.ts'
 import { type Due, dueNow, type ServiceLimits } from './due.ts'
 
-/** A runner that the service has started. */
+/** A runner that the service started. */
 interface StartedRunner {
   pid: number
-  /** Resolves with its exit code; null: a signal has ended it. */
+  /** Resolves with its exit code; null: ended by a signal. */
   exited: Promise<number | null>
 }
 
 interface ServiceOptions {
   root: string
-  /** Told a line of what it does. */
+  /** Receives a line for each action. */
   say(line: string): void
-  /** Starts a runner for what is due. A `UserError` if it cannot. */
+  /** Starts a runner for due work. Throws a `UserError` if it fails. */
   start(due: Due): Promise<StartedRunner>
   /** Sends a runner SIGTERM. */
   end(runner: StartedRunner): void
 }
 
-/** Between two looks, ms. */
+/** Time between two looks, in ms. */
 const LOOK_MS = 15_000
-/** How many runners there are at one time. */
+/** Most runners at one time. */
 const MOST_RUNNERS = 4
-/** How long a directory is left alone whose runner has failed, ms, and how often the same is tried. */
+/** How long to skip a directory after its runner failed, in ms, and how often to retry the same work. */
 const HELD_MS = 15 * 60_000
 const MOST_TRIES = 3
-/** How long runners may take to end by themselves when the service is ended, ms. */
+/** How long runners may take to end by themselves with the service, in ms. */
 const END_MS = 75_000
 
 const keptSchema = v.object({
@@ -46,12 +46,12 @@ function keptPath(root: string): string {
   return join(root, 'service.json')
 }
 
-/** The lock of the service; it is held while one runs. */
+/** Returns the lock file of the service, held while one runs. */
 export function serviceLock(root: string): string {
   return join(root, 'service.lock')
 }
 
-/** What the service keeps between two times that it runs; null: it was never installed. */
+/** Reads the service's stored facts; null: never installed. */
 export async function readKept(root: string): Promise<Kept | null> {
   const read = await readBoundedText(keptPath(root), 1024 * 1024)
   if (typeof read === 'string' || 'problem' in read) return null
@@ -62,19 +62,19 @@ export async function readKept(root: string): Promise<Kept | null> {
   }
 }
 
-/** What was left before `since`, Unix time in ms, is the person's. An installation that is there keeps its own time. */
+/** Stores that work older than `since` (Unix time, ms) is the person's. An existing installation keeps its own time. */
 export async function keepSince(root: string, since: number): Promise<Kept> {
   const kept = (await readKept(root)) ?? { since: new Date(since).toISOString(), stopped: [] }
   await writeWholeFile(keptPath(root), `${JSON.stringify(kept)}\n`)
   return kept
 }
 
-/** By what is told what is due now. */
+/** Returns the facts that decide what is due now. */
 export function limitsOf({ since, stopped }: Kept, now: number): ServiceLimits {
   return { since: Date.parse(since), stopped: new Set(stopped), bootedAt: now - uptime() * 1000 }
 }
 
-/** A directory that is left alone for a while. */
+/** A directory to skip for a while. */
 interface Held {
   of: string
   tries: number
@@ -83,8 +83,8 @@ interface Held {
 }
 
 /**
- * Goes on with what was cut off, and works the queues off, in every directory of this person, until the world's signal is
- * aborted; its runners are ended then, and gone on with the next time. A `UserError` with exit code 6 if a service runs.
+ * Resumes interrupted sessions and runs the queues in all directories of this person, until the world's signal aborts. Then
+ * it ends its runners, to resume them next time. Throws a `UserError` with exit code 6 if a service runs.
  */
 export async function runService(world: World, options: ServiceOptions): Promise<void> {
   const { root } = options
@@ -96,16 +96,16 @@ export async function runService(world: World, options: ServiceOptions): Promise
 
 const ONE_IS_ENOUGH = 'One is enough for all directories: codemachine service status'
 
-/** The runners of the service, at most one for each directory. */
+/** The service's runners, at most one for each directory. */
 class Runners {
   readonly #world: World
   readonly #options: ServiceOptions
   readonly #kept: Kept
   readonly #limits: ServiceLimits
-  /** All by the key of the records of their directory. */
+  /** All by the key of their directory's records. */
   readonly #running = new Map<string, StartedRunner & { ended: Promise<void> }>()
   readonly #held = new Map<string, Held>()
-  /** Who was cut off there when it was looked at last; null: nobody. */
+  /** Run that was cut off there at the last look; null: none. */
   readonly #seen = new Map<string, string | null>()
   #changed = new AbortController()
 
@@ -116,7 +116,7 @@ class Runners {
     this.#limits = limitsOf(kept, world.clock.now())
   }
 
-  /** Resolves once the world's signal is aborted, and they have ended. */
+  /** Resolves once the world's signal is aborted and all runners have ended. */
   async run(): Promise<void> {
     const { clock, signal } = this.#world
     while (!signal.aborted) {
@@ -160,7 +160,7 @@ class Runners {
       const ended = runner.exited.then(exitCode => {
         say(`${directory}: ${exitCode === null ? 'was killed' : `ended with exit code ${exitCode}`}`)
         this.#running.delete(key)
-        // Looked at once more: it may have been cut off.
+        // Look at it again: it may have been cut off.
         this.#seen.delete(key)
         if (exitCode !== 0) hold()
         this.#changed.abort()
@@ -175,7 +175,7 @@ class Runners {
 
   async #end(): Promise<void> {
     const running = [...this.#running.values()]
-    // Before they end: of what is ended with this process they must be told apart later.
+    // Store this before they end: later it tells them apart from other interrupted sessions.
     const stopped = [...this.#limits.stopped, ...this.#running.keys()]
     await writeWholeFile(keptPath(this.#options.root), `${JSON.stringify({ ...this.#kept, stopped })}\n`)
     for (const runner of running) this.#options.end(runner)

@@ -3,8 +3,8 @@ import type { AgentTable, AgentTables } from '../../core/shapes/agent.ts'
 import type { SettingsFile } from './settings-file.ts'
 
 /**
- * The agents of a settings file, checked but for their prompts. Of a project's, which an agent can write, what cannot be used is passed
- * over; throws a `UserError` of one sentence for too many of a person's file.
+ * Returns the agents of a settings file, with unchecked prompts. Skips unusable entries of a project's file, which an agent
+ * can write. Throws a `UserError` of one sentence for too many in a person's file.
  */
 export function agentTables({ layer, name: file, folder, value, placeOf, passedOver }: SettingsFile): AgentTables {
   const wrong = new Set(passedOver.map(({ place }) => place.split('.')[1]))
@@ -30,8 +30,8 @@ export function agentTables({ layer, name: file, folder, value, placeOf, passedO
   return { tables: tables.slice(0, MOST_AGENTS), remarks }
 }
 
-/** How many one file may have. */
+/** Most agents of one file. */
 const MOST_AGENTS = 50
 
-/** How many mistakes of one file are told. */
+/** Most reported mistakes of one file. */
 const MOST_REMARKS = 20

@@ -6,23 +6,23 @@ import { OWN_ENGINES } from '../../engines/registry.ts'
 import type { engineSchema } from './schema.ts'
 import type { SettingsFile } from './settings-file.ts'
 
-/** An engine that is known without a table: its program, and the variables by which it keeps all that it has in one folder. */
+/** An engine that needs no table: its program, and the variables that put all its files into one folder. */
 interface Preset {
   command: readonly [string, ...string[]]
-  /** The variables, by what they are below its own folder. */
+  /** The variables, with their paths in its own folder. */
   folders: Readonly<Record<string, string>>
-  /** Where a project's own file configures it, relative to the work directory: these may name programs to run. */
+  /** Its configuration in a project, relative to the work directory: these files may name programs to run. */
   configuration: readonly string[]
-  /** As of `ExternalEngine`: what it needs to work and to renew its login. */
+  /** As in `ExternalEngine`: hosts for work and for renewing its login. */
   network: ExternalEngine['network']
-  /** Variables that name the server of its model, by a URL whose host it reaches too. */
+  /** Variables with the URL of its model's server, whose host it reaches too. */
   servers: readonly string[]
-  /** As of `ExternalEngine`. */
+  /** As in `ExternalEngine`. */
   modes: readonly string[]
   boxEnv?: Readonly<Record<string, string>>
-  /** How a person installs it, a command. */
+  /** Install command for the person. */
   install: string
-  /** What a person runs, with these variables, to log in. */
+  /** Login command for the person, with these variables. */
   login: string
 }
 
@@ -35,7 +35,7 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
     network: ['api.anthropic.com', 'platform.claude.com'],
     servers: ['ANTHROPIC_BASE_URL'],
     modes: ['bypassPermissions', 'acceptEdits', 'default'],
-    // As root it bypasses nothing without the first; without the second the model does not see codemachine's tools.
+    // Without the first, it bypasses nothing as root; without the second, the model does not see codemachine's tools.
     boxEnv: { IS_SANDBOX: '1', ENABLE_TOOL_SEARCH: 'false' },
     install: 'npm install --global @agentclientprotocol/claude-agent-acp',
     login: 'claude /login',
@@ -58,10 +58,10 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
       XDG_STATE_HOME: 'state',
       XDG_CACHE_HOME: 'cache',
     },
-    // It writes into .opencode as it starts, and does not start where it cannot: it reads no configuration there in its box.
+    // At its start it writes into .opencode, and fails if it cannot. In its sandbox it reads no configuration there.
     configuration: [],
     boxEnv: { OPENCODE_DISABLE_PROJECT_CONFIG: '1' },
-    // Its models are of whoever the person chose.
+    // The person chooses the maker of its models.
     network: true,
     servers: [],
     modes: [],
@@ -80,18 +80,21 @@ export const PRESETS: Readonly<Record<string, Preset>> = {
   },
 }
 
-/** An engine of another maker as the settings name it. `home`: as written; null: a folder of codemachine's. */
+/** Another maker's engine in the settings. `home`: as written; null: a folder of codemachine. */
 export interface NamedEngine
   extends Pick<ExternalEngine, 'name' | 'command' | 'env' | 'boxEnv' | 'modes' | 'configuration' | 'network'> {
   home: readonly string[] | null
-  /** As of `Preset`; none where the person names the hosts. */
+  /** As in `Preset`; empty if the person names the hosts. */
   servers: readonly string[]
 }
 
-/** Those of the settings, by name. */
+/** Engines of the settings, by name. */
 export type NamedEngines = ReadonlyMap<string, NamedEngine>
 
-/** The engines of the person's file, and those that are known without. Throws a `UserError` of one sentence, with the place, for the first mistake. */
+/**
+ * Returns the engines of the person's file, and the built-in ones. Throws a `UserError` of one sentence, with the place, for
+ * the first mistake.
+ */
 export function effectiveEngines({ value, placeOf }: SettingsFile): NamedEngines {
   const names = new Set([...Object.keys(PRESETS), ...Object.keys(value.engines ?? {})])
   return new Map([...names].map(name => [name, namedEngine(name, value.engines?.[name], placeOf('engines', name))]))
@@ -124,8 +127,8 @@ function namedEngine(
 }
 
 /**
- * The engine as it runs: with its own folder in the records, where its login is apart from the person's own, unless they name
- * others.
+ * Returns the engine as it runs: with its own folder in the records, unless the person names another. Its login is separate
+ * from the person's own.
  * @param places `root`: where codemachine keeps its records; `env`: the variables that it inherits
  */
 export function externalEngine(
@@ -147,12 +150,12 @@ export function externalEngine(
   return { ...named, home: [own], env: { ...Object.fromEntries(folders), ...env } }
 }
 
-/** No host at all is a list of none. */
+/** No host is an empty list. */
 function networkOf(written: boolean | readonly string[]): ExternalEngine['network'] {
   return written === false ? [] : written
 }
 
-/** The hosts of the URLs that these variables hold. */
+/** Returns the hosts of the URLs in these variables. */
 function hostsOf(variables: readonly string[], env: NodeJS.ProcessEnv): string[] {
   return variables.flatMap(variable => {
     const url = env[variable]

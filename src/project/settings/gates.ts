@@ -6,10 +6,10 @@ import { command, valueProblem } from '../../platform/toml-check.ts'
 import type { Settings } from './schema.ts'
 import type { SettingsFile } from './settings-file.ts'
 
-/** The gates of a run, in the order in which they run. */
+/** The gates of a run, in order. */
 export interface LoadedGates {
   gates: readonly Gate[]
-  /** By the name of a gate where it was written: `codemachine.toml:3`, `--verify`. */
+  /** Place of each gate by name: `codemachine.toml:3`, `--verify`. */
   gatePlaces: ReadonlyMap<string, string>
   /** Why no round can run with these gates, a sentence; null if rounds can. Commands that run no rounds ignore it. */
   gateRefusal: string | null
@@ -70,14 +70,14 @@ export function reachesNetwork({ sandbox, network }: Pick<Settings, 'sandbox' | 
 
 const MAX_GATES = 50
 
-/** A gate runs what agents wrote, so it never has more than the rounds have. */
+/** A gate runs agents' code, so it never has more rights than the rounds. */
 function networkRefusal(entries: readonly GateEntry[]): string | null {
   const excess = entries.find(({ gate }) => gate.network === true)
   if (excess === undefined) return null
   return `${excess.networkAt}: gates.network is true, but the rounds have no network. A gate never has more rights than the rounds. Allow it for both with --network, or remove it.`
 }
 
-/** A project's file cannot make a session wait longer for a command of its own than for one of an agent. */
+/** Rejects a project's timeout above the bound of an agent's command: its file cannot make a session wait longer. */
 export function checkTimeout(
   { layer, at, what, timeoutMs }: { layer: SettingsFile['layer']; at: string; what: string; timeoutMs: number },
   { commandMinutes }: Pick<Settings, 'commandMinutes'>,
@@ -95,7 +95,7 @@ interface GateEntry {
   /** Its first line: `codemachine.toml:3`. */
   place: string
   networkAt: string
-  /** Null: it is not written. */
+  /** Null: not written. */
   timeoutAt: string | null
   /** `network`: null if not written. */
   gate: Omit<Gate, 'network'> & { network: boolean | null }
@@ -107,10 +107,10 @@ function withOwnFiles(gate: Gate): Gate {
   return own.length === 0 ? gate : { ...gate, protect: [...gate.protect, ...own] }
 }
 
-/** The values of a gate of which only the command is written. */
+/** Values of a gate with only a command. */
 const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
 
-/** The gates of one file. Throws a `UserError` of one sentence, with the place, for two of one name. */
+/** Returns the gates of one file. Throws a `UserError` of one sentence, with the place, for two of one name. */
 export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[] {
   const entries = (value.gates ?? []).map(({ run = '', ...said }, index): GateEntry => {
     const gate = {
@@ -136,7 +136,7 @@ export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[
   return entries
 }
 
-/** A command of `--verify`, checked as `run` of a gate is. */
+/** Checks a command of `--verify` like the `run` of a gate. */
 function verifyCommand(text: string): string {
   const problem = valueProblem(command, text, JSON.stringify(text))
   if (problem === null) return text

@@ -5,7 +5,9 @@ import type { SettingsFile } from './settings-file.ts'
 
 const USUAL_MS = 5 * 60_000
 
-/** The hooks of both files, the person's first. Throws a `UserError` for a project's that may take too long. */
+/**
+ * Returns the hooks of both files, the person's first. Throws a `UserError` for a project's hook with too long a timeout.
+ */
 export function hooksOf(files: readonly SettingsFile[], settings: Pick<Settings, 'commandMinutes'>): Hook[] {
   return files.flatMap(({ layer, value, placeOf }) =>
     HOOK_MOMENTS.flatMap((on): Hook[] => {

@@ -9,29 +9,29 @@ import type { SettingsFile } from './settings-file.ts'
  */
 export type KeyContext = 'field' | 'view' | 'pager' | 'list' | 'review' | 'question'
 
-/** One action of a key: how it is named in `[keys]`, what it does, and its keys. */
+/** One action of a key: its id in `[keys]`, its effect, and its keys. */
 export interface KeyAction {
   id: string
   context: KeyContext
   /** Keys as `chordOf` names them: `ctrl+x`, `alt+up`, `escape`, `d`; a space is `space`. */
   chords: readonly string[]
-  /** What is added by `preset = "vim"`. */
+  /** Keys that `preset = "vim"` adds. */
   vim?: readonly string[]
-  /** Of the field: whether it counts only where that is empty, or only where it is not. Left out: both. */
+  /** In the field: whether it applies only if the field is empty, or only if not. Left out: both. */
   when?: 'empty' | 'text'
-  /** A name for the palette and hints, of few words. */
+  /** Short name for the palette and hints. */
   label: string
-  /** What it does: a clause for the overlay and docs/reference/keys.md. */
+  /** Its effect: a clause for the overlay and docs/reference/keys.md. */
   does: string
-  /** Both, with `screen.enter = "tell"`; left out: the same. */
+  /** Both texts for `screen.enter = "tell"`; left out: the same. */
   withTell?: { label: string; does: string }
-  /** Whether it can be remapped; what edits text, and what ends things, stays where every terminal has it. */
+  /** Whether it cannot be remapped: keys that edit text or end things stay as in every terminal. */
   isFixed?: true
   /** Whether it edits the text of the field. */
   isEdit?: true
 }
 
-/** All keys of the screen, in the order of the overlay: docs/reference/keys.md, `?` and the hints are made from this. */
+/** All keys of the screen in overlay order: docs/reference/keys.md, `?` and the hints come from this. */
 export const KEY_ACTIONS = [
   action('field', 'submit', ['return'], 'Start, or queue as the next', {
     does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',
@@ -142,7 +142,7 @@ export const KEY_ACTIONS = [
   action('question', 'no', ['n'], 'No', { does: 'answers no', isFixed: true }),
 ] as const satisfies readonly KeyAction[]
 
-/** The name of an action in `[keys]`. */
+/** Name of an action in `[keys]`. */
 export type KeyActionId = (typeof KEY_ACTIONS)[number]['id']
 
 interface ActionMore extends Pick<KeyAction, 'does' | 'withTell' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
@@ -157,28 +157,28 @@ function action<const Id extends string>(
   return { context, id, chords, label, ...more }
 }
 
-/** A key that edits the text of the field. */
+/** Returns a key that edits the text of the field. */
 function edit<const Id extends string>(id: Id, chords: readonly string[], does: string, when?: 'text') {
   return action('field', id, chords, '', { does, isFixed: true, isEdit: true, ...(when === undefined ? {} : { when }) })
 }
 
-/** What a person's file says in `[keys]`, checked. */
+/** Checked `[keys]` of a person's file. */
 export interface KeySettings {
   preset: 'vim' | null
-  /** The keys of each action that was remapped, as `chordOf` names them; empty: it has none. */
+  /** Keys of each remapped action, as `chordOf` names them; empty: none. */
   remapped: ReadonlyMap<KeyActionId, readonly string[]>
 }
 
-/** The keys as they come. */
+/** The default keys. */
 const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
 
-/** Which key does what, once presets and remaps are applied. */
+/** Actions of the keys, after presets and remaps. */
 export class Keymap {
   readonly #settings: KeySettings
   readonly #enter: 'queue' | 'tell'
   readonly #byContext = new Map<KeyContext, Map<string, KeyAction[]>>()
 
-  /** @param enter what Enter does with a text while a session runs; Tab does the other */
+  /** @param enter effect of Enter with a text while a session runs; Tab does the other */
   constructor(settings: KeySettings = DEFAULT_KEYS, enter: 'queue' | 'tell' = 'queue') {
     this.#settings = settings
     this.#enter = enter
@@ -189,7 +189,7 @@ export class Keymap {
     }
   }
 
-  /** The action of a key in the field; null for a key of the text. */
+  /** Returns the action of a key in the field; null for a key of the text. */
   inField(chord: string, isEmpty: boolean): KeyActionId | null {
     const found = this.#byContext
       .get('field')
@@ -198,13 +198,13 @@ export class Keymap {
     return found === undefined ? null : (found.id as KeyActionId)
   }
 
-  /** The action of a key in a view of a kind, whose own keys count before those of all views; null for any other key. */
+  /** Returns the action of a key in a kind of view, whose own keys win over those of all views; null for any other key. */
   inView(kind: Exclude<KeyContext, 'field' | 'view'>, chord: string): KeyActionId | null {
     const found = this.#byContext.get(kind)?.get(chord)?.[0] ?? this.#byContext.get('view')?.get(chord)?.[0]
     return found === undefined ? null : (found.id as KeyActionId)
   }
 
-  /** The keys of an action, the usual one first; empty if it has none. */
+  /** Returns the keys of an action, the main one first; empty if it has none. */
   chordsOf(id: KeyActionId): readonly string[] {
     const remapped = this.#settings.remapped.get(id)
     if (remapped !== undefined) return remapped
@@ -217,24 +217,24 @@ export class Keymap {
     return [...known.chords.filter(chord => !taken.includes(chord)), ...(known.vim ?? [])]
   }
 
-  /** What an action is called, and what it does, as Enter is set. */
+  /** Returns name and effect of an action, by the setting of Enter. */
   wordsOf(action: KeyAction): { label: string; does: string } {
     return this.#enter === 'tell' ? (action.withTell ?? action) : action
   }
 
-  /** The usual key of an action as it is written for a person: `Ctrl+X`; empty if it has none. */
+  /** Returns the main key of an action for a person: `Ctrl+X`; empty if it has none. */
   label(id: KeyActionId): string {
     const [chord] = this.chordsOf(id)
     return chord === undefined ? '' : chordLabel(chord)
   }
 }
 
-/** Whether an action counts in a field that is empty, or is not. */
+/** Returns whether an action applies in an empty, or not empty, field. */
 function counts({ when }: KeyAction, isEmpty: boolean): boolean {
   return when === undefined || (when === 'empty') === isEmpty
 }
 
-/** A key as it is written for a person: `ctrl+x` as `Ctrl+X`, `up` as `↑`. */
+/** Formats a key for a person: `ctrl+x` as `Ctrl+X`, `up` as `↑`. */
 export function chordLabel(chord: string): string {
   const plus = chord.lastIndexOf('+', chord.length - 2)
   const [held, name] = plus < 0 ? ['', chord] : [chord.slice(0, plus), chord.slice(plus + 1)]
@@ -259,8 +259,8 @@ const KEY_LABELS: Readonly<Record<string, string>> = {
 }
 
 /**
- * What `[keys]` of the person's file says. Throws a `UserError` of one sentence, with file and line, for an action or a key that does
- * not exist, and for two actions of one key.
+ * Parses `[keys]` of the person's file. Throws a `UserError` of one sentence, with file and line, for an unknown action or
+ * key, and for two actions of one key.
  */
 export function keySettings({ value, placeOf }: Pick<SettingsFile, 'value' | 'placeOf'>): KeySettings {
   const { preset = null, ...written } = value.keys ?? {}
@@ -292,7 +292,7 @@ function actionNamed(name: string, place: string): KeyActionId {
   throw new UserError('CM0204', `${place}: there is no action "${short(name)}" in keys; ${mend}`)
 }
 
-/** The key that a person has written, as `chordOf` names it. */
+/** Converts a written key to the form of `chordOf`. */
 function chordWritten(text: string, subject: string): string {
   if ([...text].length === 1 && text.trim() !== '') return text
   const pieces = text === '+' ? ['+'] : text.toLowerCase().replace(/\+\+$/, '+plus').split('+')
@@ -347,7 +347,7 @@ function nearest(typed: string, names: readonly string[], held: readonly string[
     : [...held.map(each => (each === typed ? near : each)), last].join('+')
 }
 
-/** Two letters that were swapped are the most common slip. */
+/** Swapped letters are the most common typo. */
 function lettersOf(name: string): string {
   return [...name].sort().join('')
 }
@@ -357,7 +357,7 @@ function refuseKey(text: string, subject: string, near: string | null): never {
   throw new UserError('CM0204', `${subject} is ${quoted(text)}, which is not a key; ${mend}`)
 }
 
-/** Throws where a key of this action has another one, too, or would be typed into the field. */
+/** Throws if a key of this action has another one too, or would type into the field. */
 function checkFree(id: KeyActionId, settings: KeySettings, place: string): void {
   const keymap = new Keymap(settings)
   const own: KeyAction | undefined = KEY_ACTIONS.find(each => each.id === id)
@@ -382,7 +382,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
   }
 }
 
-/** Whether two actions can be meant by the same key at the same time. */
+/** Returns whether two actions can apply to the same key at the same time. */
 function areTogether(a: KeyAction, b: KeyAction): boolean {
   if (a.when !== undefined && b.when !== undefined && a.when !== b.when) return false
   if (a.context === b.context) return true

@@ -27,16 +27,16 @@ import {
 } from './schema.ts'
 import { type Entry, LAYERS, type Layer, readSettingsFile, type SettingsFile } from './settings-file.ts'
 
-/** The places that settings are read from. */
+/** Places of the settings. */
 export interface SettingsPlaces {
   /** The work directory. */
   directory: string
   env: NodeJS.ProcessEnv
-  /** The folder of the person's configuration files, `~/.config` most of the time. */
+  /** Folder of the person's configuration files, usually `~/.config`. */
   configHome: string
   /** The flags of the command line, as texts or values; undefined: not given. */
   flags: { readonly [Key in FlagKey]?: string | number | boolean | undefined }
-  /** Whether the project's file is left out. */
+  /** Whether to skip the project's file. */
   withoutProject?: boolean
   /** The commands of `--verify`. */
   verify?: readonly string[] | undefined
@@ -51,26 +51,26 @@ export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 export interface LoadedSettings extends LoadedGates {
   settings: Settings
   sources: SettingSources
-  /** Those that `settings.provider` may name, beside `codex`. */
+  /** Providers that `settings.provider` may name, apart from `codex`. */
   providers: ProvidersByName
-  /** The engines of other makers that a run may name. */
+  /** Other makers' engines that a run may name. */
   engines: NamedEngines
-  /** What models cost, in the person's file. */
+  /** Prices of models from the person's file. */
   prices: readonly ModelPrice[]
-  /** Model and effort without the flags: the values that agents' profiles are written with. */
+  /** Model and effort without the flags: agents' profiles hold these. */
   lasting: Pick<Settings, 'model' | 'effort'>
-  /** What both files say of agents, the person's first. */
+  /** Agents of both files, the person's first. */
   agentTables: AgentTables
-  /** The commands of both files that run at moments of a session. */
+  /** Hooks of both files. */
   hooks: readonly Hook[]
-  /** The keys of the screen, in the person's file. */
+  /** Screen keys from the person's file. */
   keys: KeySettings
 }
 
 /**
- * Reads all layers: defaults, person, project, environment, flags. The last layer that has a value wins, within the
- * limits of a project's file (`effectiveEntry`); gates of all layers add up (`effectiveGates`). Throws a `UserError` of
- * one sentence for the first mistake in any layer, even where a later layer would win.
+ * Reads all layers: defaults, person, project, environment, flags. The last layer with a value wins, within the limits of a
+ * project's file (`effectiveEntry`); gates of all layers add up (`effectiveGates`). Throws a `UserError` of one sentence for
+ * the first mistake in any layer, even if a later layer would win.
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
   const ofPerson = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
@@ -113,7 +113,7 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
 
 const PROJECT_FILE = 'codemachine.toml'
 
-/** The prices of models. Cached input without a price costs what other input does. */
+/** Returns the prices of models. Without its own price, cached input costs the same as other input. */
 function pricesOf({ value }: SettingsFile): ModelPrice[] {
   return Object.entries(value.prices ?? {}).map(([model, { in: input = 0, out = 0, cached = input }]) => ({
     model,
@@ -129,7 +129,7 @@ function checkEntry(entry: Entry): void {
   if (problem !== null) throw new UserError('CM0202', `${subjectOf(entry)} ${problem}.`)
 }
 
-/** The start of a message about an entry: its place, and its name where the place does not have it. */
+/** Returns the start of a message about an entry: its place, and its name if the place lacks it. */
 function subjectOf({ layer, info, place }: Entry): string {
   if (layer === 'environment' || layer === 'flag') return place
   return `${place}: ${layer === 'defaults' ? info.key : info.toml}`
@@ -165,8 +165,7 @@ function flagEntries(flags: SettingsPlaces['flags']): Entry[] {
 }
 
 /**
- * A setting of a place that has only texts (environment, flags): parsed as the text, number, boolean or JSON array that
- * the setting accepts.
+ * Parses a setting from a text-only place (environment, flags): as the text, number, boolean or JSON array that it accepts.
  */
 function parseTextEntry(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
   const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
@@ -184,7 +183,7 @@ function listIn(text: string): unknown {
   }
 }
 
-/** The value that the text of a flag means, as it is in `Settings`; a `UserError` of one sentence if it can have none. */
+/** Returns the value of a flag's text as in `Settings`. Throws a `UserError` of one sentence if it is invalid. */
 export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<SettingValue<Key>> {
   const info = settingInfos.find(each => each.key === key)
   if (info === undefined || info.flag === null) throw new Error(`${key} has no flag.`)
@@ -197,7 +196,7 @@ function countsOnce({ layer, info }: Entry): boolean {
   return layer === 'flag' && (info.key === 'model' || info.key === 'effort')
 }
 
-/** The winning entry of each setting. */
+/** Returns the winning entry of each setting. */
 function winnersOf(entries: readonly Entry[]): Entry[] {
   return settingInfos.map(({ key }) => {
     const written = LAYERS.flatMap(layer => entries.filter(entry => entry.info.key === key && entry.layer === layer))
@@ -221,8 +220,8 @@ function sourcesOf(entries: readonly Entry[]): SettingSources {
 }
 
 /**
- * The winning entry of one setting: the last, unless it is a project's that exceeds its rights. A limit that is too high is passed over;
- * for what it must not say a `UserError` is thrown.
+ * Returns the winning entry of one setting: the last, unless it exceeds a project's rights. Skips a limit that is too high;
+ * throws a `UserError` for a forbidden value.
  */
 function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
   const [before, last] = [entries.at(-2), entries.at(-1)]
@@ -254,7 +253,7 @@ function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
   }
 }
 
-/** How much a value permits: a higher rank permits more. */
+/** Returns how much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {
   const parsed = v.parse(info.schema, value)
   if (typeof parsed !== 'string') return Number(parsed)

@@ -6,7 +6,7 @@ import { valueProblem } from '../../platform/toml-check.ts'
 import { providerSchema, providerTable } from './schema.ts'
 import type { SettingsFile } from './settings-file.ts'
 
-/** The providers that are there without a table. */
+/** Built-in providers, which need no table. */
 const BUILT_IN: ProvidersByName = new Map(
   [['ollama', 'http://127.0.0.1:11434/v1'] as const, ['lmstudio', 'http://127.0.0.1:1234/v1'] as const].map(
     ([name, baseUrl]) => [
@@ -16,18 +16,18 @@ const BUILT_IN: ProvidersByName = new Map(
   ),
 )
 
-/** The names of those that are there without a table: servers of models on one's own machine. */
+/** Names of the built-in providers: model servers on the person's own machine. */
 export const LOCAL_PROVIDERS: readonly string[] = [...BUILT_IN.keys()]
 
-/** Whether a provider is there without a table, and nobody has written anything of it. */
+/** Returns whether a provider is built in and nobody configured it. */
 export function isBuiltIn(provider: Provider): boolean {
   return BUILT_IN.get(provider.name) === provider
 }
 
 /**
- * The providers of the person's file and environment, and those that are always there. Of a field in both places that of the
- * environment counts. Throws a `UserError` of one sentence, with the place, for the first mistake; no value of an address
- * or of `key_env` is in it, for either may hold a secret by mistake.
+ * Returns the providers of the person's file and environment, and the built-in ones. The environment's fields win. Throws a
+ * `UserError` of one sentence, with the place, for the first mistake. It shows no value of an address or `key_env`, because
+ * either may hold a secret by mistake.
  */
 export function effectiveProviders({ value, placeOf }: SettingsFile, env: NodeJS.ProcessEnv): ProvidersByName {
   const written = Object.entries(value.providers ?? {})
@@ -41,7 +41,7 @@ export function effectiveProviders({ value, placeOf }: SettingsFile, env: NodeJS
   return providers
 }
 
-/** Throws a `UserError` if no provider has this name; `place`: where it was said. */
+/** Throws a `UserError` if no provider has this name; `place`: where it was written. */
 export function checkProvider(name: string, place: string, providers: ProvidersByName): void {
   if (name === CODEX_PROVIDER || providers.has(name)) return
   const known = [CODEX_PROVIDER, ...providers.keys()]
@@ -76,7 +76,7 @@ function providerOf(name: string, place: string, values: Fields): Provider {
 
 const PREFIX = 'CODEMACHINE_PROVIDERS_'
 
-/** What variables say: `CODEMACHINE_PROVIDERS_LOCAL_BASE_URL`. An empty one counts as not set. */
+/** Returns the values of variables such as `CODEMACHINE_PROVIDERS_LOCAL_BASE_URL`. An empty one counts as not set. */
 function fieldsOfEnvironment(env: NodeJS.ProcessEnv, known: readonly string[]) {
   return Object.entries(env).flatMap(([place, text]) => {
     if (!place.startsWith(PREFIX) || !text) return []

@@ -24,7 +24,7 @@ export function parseCount(written: number | string): number | null {
   const [, whole, fraction = '', unit = ''] = COUNT.exec(written.trim()) ?? []
   const digits = unit === '' ? 0 : unit.toLowerCase() === 'k' ? 3 : 6
   if (whole === undefined || fraction.length > digits) return null
-  // By its digits: 2.3 * 1e6 is less than 2300000.
+  // Join the digits: 2.3 * 1e6 is less than 2300000.
   return Number(`${whole.replaceAll('_', '')}${fraction.padEnd(digits, '0')}`)
 }
 
@@ -32,11 +32,11 @@ const COUNT = /^(\d+(?:_\d+)*)(?:\.(\d+))? ?([kKmM]?)$/
 
 // The types of settings. A description completes "use …" in the message about a wrong value.
 
-/** Any of some names, none too. */
+/** A list of some of these names, possibly empty. */
 const anyOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
   v.pipe(v.array(v.picklist(names)), v.description(`a list of any of ${quoted(names)}`))
 
-/** A number of some unit, with a fraction or without. */
+/** A number of a unit, possibly with a fraction. */
 const numberOf = (unit: string, min: number, max: number) =>
   v.pipe(v.number(), v.minValue(min), v.maxValue(max), v.description(`a number of ${unit} from ${min} to ${max}`))
 
@@ -49,7 +49,7 @@ const duration = durationUpTo(
   'a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"',
 )
 
-/** A number of tokens, written as one or with `k` or `M`. */
+/** A number of tokens, plain or with `k` or `M`. */
 const tokensBetween = (least: number, most: number, description: string) =>
   v.pipe(
     v.union([v.number(), v.string()]),
@@ -77,7 +77,7 @@ const percent = v.pipe(
   v.description('a percentage from 1 to 100, such as 90 or "90%"'),
 )
 
-/** A number of bytes, written as one or with `k`, `M`, `G` or `T`. */
+/** A number of bytes, plain or with `k`, `M`, `G` or `T`. */
 const size = v.pipe(
   v.union([v.number(), v.string()]),
   v.transform(written => parseBytes(String(written))),
@@ -87,7 +87,7 @@ const size = v.pipe(
   v.description('a size from 1 MiB to 1024 TiB, such as "2G" or "500M"'),
 )
 
-/** Names of files with `*`, relative to the work directory. One that could name no file in there would protect nothing. */
+/** File names with `*`, relative to the work directory. A pattern that matches no file in there would protect nothing. */
 const globs = v.pipe(
   v.array(
     v.pipe(
@@ -116,14 +116,14 @@ const filesInside = v.pipe(
   ),
 )
 
-/** Directories of the person, wherever they lie. */
+/** Absolute directories of the person, anywhere. */
 const directories = v.pipe(
   v.array(v.pipe(line('', 4000), v.regex(/^(?:[/\\]|[a-z]:[/\\])/i))),
   v.maxLength(100),
   v.description('a list of absolute paths of directories, such as ["/home/me/shop"]'),
 )
 
-/** Where a fleet's queue is. Whoever writes a password into it against all advice does not see it again in a message. */
+/** Address of a fleet's queue. A message never shows it, because it may hold a password against all advice. */
 const databaseAddress = v.pipe(
   v.string(),
   v.regex(/^postgres(?:ql)?:\/\/\S{1,2000}$/),
@@ -137,17 +137,17 @@ const names = v.pipe(
   v.description('a list of names of templates, such as ["goal", "build"]'),
 )
 
-/** A small word, such as an effort that a model knows. */
+/** A short word, such as an effort of a model. */
 const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
 
-/** The name of a provider: of a table, or one that is there without. */
+/** Name of a provider: of a table, or built in. */
 const providerName = v.pipe(
   v.string(),
   v.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/),
   v.description('the name of a provider, such as "local" of a table [providers.local], "ollama" or "codex"'),
 )
 
-/** The name of an engine that runs rounds. */
+/** Name of an engine for rounds. */
 const engineName = v.pipe(
   v.string(),
   v.regex(/^[a-z][a-z0-9-]{0,39}$/),
@@ -170,7 +170,7 @@ const engineNames = v.pipe(
   v.description('a list of engines, such as ["claude", "gemini"], or "claude,gemini"'),
 )
 
-/** The name of an environment variable; what was meant as its value is not shown. */
+/** Name of an environment variable; messages hide it, because it may be the value by mistake. */
 const variableName = v.pipe(
   v.string(),
   v.regex(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/),
@@ -183,7 +183,7 @@ const argument = v.pipe(
   v.check(text => /\S/.test(text) && !text.includes('\0')),
 )
 
-/** A program and its arguments. Not by a relative path: that would lie in the work directory, where agents write. */
+/** A program and its arguments. No relative path: that would be in the work directory, where agents write. */
 const commandLine = v.pipe(
   v.tupleWithRest([v.pipe(argument, v.regex(/^(?:[^/\\]+$|[/\\]|[a-z]:[/\\])/i))], argument),
   v.metadata({ secret: true }),
@@ -207,31 +207,31 @@ function orNull<const S extends v.GenericSchema>(schema: S) {
 }
 
 /**
- * What a project's own file may say of a setting. That file lies where an agent can write, and comes with any repository that
- * is cloned. So it may make the sandbox stricter, never looser. It does not say which program is run, or where anything is sent. It lifts
- * no limit that the person wrote. It does not switch off what ends a round or a session that gets nowhere, not even where the person wrote
- * nothing. It does not weaken what done is proven by.
+ * Rights of a project's own file over a setting. Agents can write that file, and any cloned repository brings one. So it may
+ * only make the sandbox stricter. It chooses no program to run, and no place to send anything. It lifts no limit that the
+ * person wrote. It does not switch off what ends a stuck round or session, not even without the person's own value. It does
+ * not weaken the proof of done.
  */
 export type Right =
   /** Anything. */
   | 'free'
-  /** A limit that the person wrote is only lowered. */
+  /** It may only lower a limit that the person wrote. */
   | 'lower'
-  /** Nor is the default raised; or lowered. */
+  /** It may not raise the default either; or not lower it. */
   | 'never-higher'
   | 'never-lower'
-  /** What the person has on stays on. */
+  /** It may not switch off what the person switched on. */
   | 'not-off'
-  /** What the person wrote counts. */
+  /** The person's value wins. */
   | 'yields'
-  /** A looser value is refused. */
+  /** Throws for a looser value. */
   | 'not-looser'
-  /** Only what counts without it. */
+  /** Only the value that applies without it. */
   | 'the-same'
   /** Nothing. */
   | 'none'
 
-/** What a schema of the settings says beside the type. */
+/** Metadata of a settings schema. */
 interface About extends TomlAbout {
   project?: Right
 }
@@ -239,15 +239,15 @@ interface About extends TomlAbout {
 const may = <const Schema extends v.GenericSchema>(project: Right, schema: Schema) =>
   v.pipe(schema, v.metadata({ project }))
 
-/** What a project's own file may say of a setting or a table; null: each of its members has its own right. */
+/** Returns a project file's right over a setting or table; null: each member has its own right. */
 export function rightOf(schema: v.GenericSchema): Right | null {
   return (v.getMetadata(schema) as About).project ?? null
 }
 
-/** Who says that a plan may be carried out, the stricter one first. */
+/** Who approves a plan, the stricter one first. */
 export const CHANGE_REVIEWS = ['manual', 'auto'] as const
 
-/** What is run where no gate is named, the weaker one first. */
+/** What to run if no gate is named, the weaker one first. */
 export const VERIFY_ALWAYS = ['nothing', 'auto'] as const
 
 /** What a session publishes by itself at its end. */
@@ -260,7 +260,7 @@ const whatVerifies = v.pipe(
   ),
 )
 
-/** What an effort is, for messages. */
+/** Describes an effort in messages. */
 const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
 /** All settings. */
@@ -272,12 +272,12 @@ export const settingsSchema = v.strictObject({
   maxCost: may('lower', orNull(numberOf('money, in the currency of your prices,', 0.01, 1e9))),
   maxUsage: may('lower', orNull(percent)),
   maxWait: may('lower', duration),
-  // A default that comes too soon leaves a person no time to answer.
+  // A short default would leave a person no time to answer.
   decideAfter: may('never-lower', duration),
   model: may('free', orNull(line('the name of a model'))),
   effort: may('free', orNull(word(EFFORT))),
   provider: may('none', providerName),
-  // A clone would choose a program that has its own login.
+  // A clone could choose a program that has its own login.
   engine: may('none', engineName),
   fallback: may('none', engineNames),
   fallbackAfter: may('never-lower', duration),
@@ -290,7 +290,7 @@ export const settingsSchema = v.strictObject({
   stallRounds: may('never-higher', wholeNumber(2, 100_000)),
   keepAwake: may('lower', trueOrFalse),
   maxFileSize: may('lower', size),
-  // A clone would have what was made pushed, and say where to.
+  // A clone could have the result pushed, and choose where.
   publish: may('none', oneOf(PUBLISH_STATES)),
   publishRemote: may('none', orNull(line('the name of a git remote, such as "origin"', 200))),
   review: may('not-off', trueOrFalse),
@@ -307,12 +307,12 @@ export const settingsSchema = v.strictObject({
     authorEngine: may('none', orNull(engineName)),
     control: may('none', orNull(line(NAMED_MODEL))),
     controlEngine: may('none', orNull(engineName)),
-    // Fewer would weaken what done is proven by.
+    // Fewer would weaken the proof of done.
     holdOut: may('never-lower', share),
     controls: may('never-lower', wholeNumber(0, 2)),
   }),
   change: v.strictObject({
-    // A clone would have its own plan carried out unseen, say where the code is sent, or what it costs.
+    // A clone could run its own plan unseen, choose where code goes, or the cost.
     review: may('not-looser', oneOf(CHANGE_REVIEWS)),
     fixAttempts: may('free', wholeNumber(1, 10)),
     executor: may('none', orNull(providerName)),
@@ -327,7 +327,7 @@ export const settingsSchema = v.strictObject({
     reviewerEngine: may('none', orNull(engineName)),
   }),
   worktree: v.strictObject({
-    // It runs in the sandbox, as a gate of the project's does; what is copied from the checkout is the person's own.
+    // It runs in the sandbox, like a project's gate; files copied from the checkout are the person's own.
     setup: may('free', orNull(command)),
     setupMinutes: may('never-higher', minutes),
     copy: may('none', filesInside),
@@ -354,11 +354,11 @@ export const settingsSchema = v.strictObject({
   endSeconds: may('free', seconds),
   port: may('free', wholeNumber(1, 65_535)),
   mcp: v.strictObject({
-    // A clone would say where other agents may begin sessions.
+    // A clone could choose where other agents may start sessions.
     dirs: may('none', directories),
   }),
   fleet: v.strictObject({
-    // A clone would say where sessions are sent, and what others may have this machine run.
+    // A clone could choose where sessions are sent, and what others run on this machine.
     queue: may('none', orNull(databaseAddress)),
     templates: may('none', names),
   }),
@@ -368,8 +368,8 @@ export const settingsSchema = v.strictObject({
 })
 
 /**
- * The settings that a run goes by: every one present, valid and parsed. What each is: `settings.js`. A time that is
- * written with its unit (`maxTime`, `maxWait`) is in ms here.
+ * The settings of a run: all present, valid and parsed. `settings.js` explains each. Times with a unit (`maxTime`,
+ * `maxWait`) are in ms here.
  */
 export type Settings = v.InferOutput<typeof settingsSchema>
 
@@ -389,7 +389,7 @@ export interface SettingInfo {
   variable: string
   /** `--max-time`; null if there is no flag. */
   flag: string | null
-  /** With the metadata `secret: true` its value may hold a secret, and is never shown. */
+  /** With the metadata `secret: true`, its value may hold a secret, and is never shown. */
   schema: v.GenericSchema
 }
 
@@ -435,9 +435,9 @@ export type SettingValue<Key extends SettingKey> = Key extends keyof Settings
     ? Settings[Table][Name & keyof Settings[Table]]
     : never
 
-/** Variables that are not called as their setting is. */
+/** Variables with another name than their setting. */
 const VARIABLES: { readonly [Key in SettingKey]?: string } = {
-  // The name by which codex's own tools know it.
+  // Codex's own tools use this name.
   codexBin: 'CODEX_BIN',
   'fleet.queue': 'CODEMACHINE_QUEUE',
 }
@@ -465,7 +465,7 @@ function isTable(schema: v.GenericSchema): schema is v.GenericSchema & { entries
   return schema.type === 'strict_object'
 }
 
-/** The same settings as they are called in a file, where each may be left out. */
+/** Returns the same settings with their names in a file, all optional. */
 function inFile(entries: Record<string, v.GenericSchema>): v.ObjectEntries {
   return Object.fromEntries(
     Object.entries(entries).map(([name, schema]) => [
@@ -475,10 +475,10 @@ function inFile(entries: Record<string, v.GenericSchema>): v.ObjectEntries {
   )
 }
 
-/** What a gate is begun with. */
+/** Message on how to begin a gate. */
 const HOW_TO_BEGIN = 'begin each gate with a line [[gates]], and write run = "…" below it'
 
-/** A gate of a file. */
+/** A gate in a file. */
 const gateSchema = table({
   name: line('a name on one line, of at most 100 characters', 100),
   run: v.pipe(command, v.metadata({ missing: 'write the command that has to pass: run = "npm test"' })),
@@ -494,15 +494,15 @@ const hookFields = {
   timeout: shortDuration,
 }
 
-/** A hook of a file that can refuse what it runs for. */
+/** A hook that can refuse the action it runs for. */
 const refusingHook = table({ ...hookFields, on_error: oneOf(['warn', 'refuse']) })
 
-/** One at the end of a session. */
+/** A hook at the end of a session. */
 const lastHook = table(hookFields, {
   hints: { on_error: 'at this moment a hook cannot refuse anything; leave it out' },
 })
 
-/** A provider of a file, or of the environment. */
+/** A provider in a file or the environment. */
 export const providerSchema = table(
   {
     base_url: v.pipe(
@@ -532,7 +532,7 @@ function problemOfAddress(text: string): string | null {
   return 'has a "?" or "#" in it (not shown); name the address below which /models and /responses lie, such as "http://127.0.0.1:11434/v1"'
 }
 
-/** The name of a table of a provider. */
+/** Table name of a provider. */
 export const providerTable = v.pipe(
   providerName,
   v.notValue(CODEX_PROVIDER),
@@ -541,10 +541,10 @@ export const providerTable = v.pipe(
   ),
 )
 
-/** A host, without scheme, port and path; `*.` in front: those below it. */
+/** A host without scheme, port and path; with `*.` in front, its subdomains. */
 const HOST = /^(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$|^\[?[0-9a-f:]+\]?$/i
 
-/** An engine of another maker, of a file. */
+/** Another maker's engine in a file. */
 export const engineSchema = table({
   kind: oneOf(['acp']),
   command: commandLine,
@@ -566,7 +566,7 @@ export const engineSchema = table({
   env: v.record(variableName, v.pipe(v.string(), v.maxLength(4000), v.metadata({ secret: true }))),
 })
 
-/** What a model costs per million tokens; a model of one's own may cost nothing. */
+/** Price of a model per million tokens; one's own model may be free. */
 const price = v.pipe(
   v.number(),
   v.minValue(0),
@@ -583,7 +583,7 @@ const priceSchema = table(
   },
 )
 
-/** An agent of a file. */
+/** An agent in a file. */
 const agentSchema = table({
   prompt: v.pipe(
     v.string(),
@@ -599,7 +599,7 @@ const agentSchema = table({
   description: line('one line of at most 400 characters that says what it is for', 400),
 })
 
-/** The name of an agent: of files and profiles, too. */
+/** Name of an agent, also for files and profiles. */
 const agentName = v.pipe(
   v.string(),
   v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/),
