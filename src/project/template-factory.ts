@@ -18,11 +18,11 @@ import type { Run } from './open-run.ts'
 import { unknownTemplate } from './start/templates.ts'
 import type { World } from './world.ts'
 
-/** Who works in the sessions of a run, and how. */
+/** Creates templates and agents for a run's sessions. */
 export class TemplateFactory {
   readonly #run: Run
   readonly #world: Pick<World, 'platform' | 'env'>
-  /** What was said of the agents already. */
+  /** Remarks on the agents that were already made. */
   readonly #told = new Set<string>()
 
   constructor(run: Run, world: Pick<World, 'platform' | 'env'>) {
@@ -30,7 +30,7 @@ export class TemplateFactory {
     this.#world = world
   }
 
-  /** That of one session; `place`: where its memory lies. */
+  /** Creates those of one session; `place`: folder of its memory. */
   async createFor(
     { id, template: name, taskPlan, kept }: SessionState,
     place: SessionFolder,
@@ -40,7 +40,7 @@ export class TemplateFactory {
     const { directory } = records
     const kind = records.templates.get(name)
     if (kind === undefined) throw new UserError('CM1010', unknownTemplate(name))
-    // Those that a person has tried again are not parked in the file either.
+    // Unpark in the file, too, what a person retried.
     const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
     if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
     const agents = taskPlan === null ? this.#run.agents : await this.#agents()
@@ -77,7 +77,7 @@ export class TemplateFactory {
     }
   }
 
-  /** The agents, with models that codex offers. */
+  /** Returns the agents with models that codex offers. */
   async #agents(): Promise<AgentRoster> {
     const { agents, remarks } = await this.#run.askForModels()
     const { live } = this.#run
@@ -87,7 +87,7 @@ export class TemplateFactory {
   }
 }
 
-/** The agents with those that a template knows by their prompts, which work with what the person has set for all. */
+/** Returns the agents, with a template's own ones added: these use the person's model and effort for all. */
 function withOwnAgents(
   roster: AgentRoster,
   own: readonly Agent[] | undefined,
@@ -100,7 +100,7 @@ function withOwnAgents(
 
 const MOST_FILES = 500
 
-/** As `TemplateSetup.linesChanged`. */
+/** See `TemplateSetup.linesChanged`. */
 async function linesChanged(
   fingerprints: Run['fingerprints'],
   before: string,
@@ -110,22 +110,22 @@ async function linesChanged(
   try {
     return (await fingerprints.mending(git => treeChanges(git, before, after, MOST_FILES), signal)).paths
   } catch (error) {
-    // A tree that is not kept any more.
+    // This tree is no longer stored.
     if (error instanceof GitError) return []
     throw error
   }
 }
 
 interface AgentBookOptions {
-  /** With the models and efforts that they work with; asked for when one is given work. */
+  /** Returns the agents with their models and efforts; called when one gets work. */
   agents(): Promise<AgentRoster>
   /** The work directory. */
   directory: string
-  /** The prompt that counts for an agent; undefined: as it is at that moment. */
+  /** Returns an agent's fixed prompt; undefined: the current one. */
   promptOf(agent: Agent): Promise<AgentPrompt | undefined>
 }
 
-/** The agents that can be given work in a session, and their memory. */
+/** Returns the agents that can get work in a session, and their memory. */
 export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions): AgentBook {
   return {
     async thread(name) {

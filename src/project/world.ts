@@ -8,46 +8,46 @@ import type { RecordsPlaces } from '../session/records/records.ts'
 import type { Modes } from './modes.ts'
 
 /**
- * What a program hands to codemachine: the only way to the machine outside, without a terminal. `src/index.ts` makes it of
- * the process that imports codemachine, the entry point of the command line of its own.
+ * The program's only access to the machine outside, without a terminal. `src/index.ts` makes it from the importing process,
+ * the command line's entry point from its own.
  */
 export interface World {
   env: NodeJS.ProcessEnv
-  /** What a relative work directory is resolved against; absolute. */
+  /** Base of a relative work directory; absolute. */
   cwd: string
   /** The person's home directory. */
   home: string
-  /** Where programs keep the person's configuration: `$XDG_CONFIG_HOME`, else `~/.config`. Absolute. */
+  /** Folder of the person's configuration: `$XDG_CONFIG_HOME`, else `~/.config`. Absolute. */
   configHome: string
   platform: NodeJS.Platform
   arch: string
   /** Version of Node, without a `v`: certificates name it. */
   node: string
   pid: number
-  /** Whether the process is codemachine's alone, so that nothing but its agents leaves processes behind; left out: no. */
+  /** Whether only codemachine uses the process, so that all leftover processes are its agents'; left out: no. */
   ownsProcess?: true
-  /** Whether a scripted model plays the part of a real one (the demo): what its agents could reach is not warned of then. */
+  /** Whether a scripted model replaces the real one (the demo): then there is no warning about the agents' reach. */
   isDemo?: true
   clock: Clock
-  /** How many tasks wanted each core in the last minute, by which bounds of doctor stretch; left out: as the machine says. */
+  /** Returns the tasks per core in the last minute, which stretch doctor's bounds; left out: asks the machine. */
   load?: () => number
-  /** The engines that rounds may run on; `codex` is among them. */
+  /** Engines for rounds; `codex` is one of them. */
   engines: EngineKinds
-  /** The templates that sessions may be of. */
+  /** Templates for sessions. */
   templates: TemplateKinds
-  /** What their modes bring beside them. */
+  /** Other parts of their modes. */
   modes: Modes
-  /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
+  /** Ends everything when it aborts; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
   signal: AbortSignal
 }
 
-/** Names, in the environment of a runner that outlives who has started it, the file that its output goes to. */
+/** Variable with the output file of a runner that outlives its starter. */
 export const DETACHED_VARIABLE = 'CODEMACHINE_DETACHED'
 
-/** Says, in the environment of a runner, that its stdin is held by who owns it: it ends, as by SIGTERM, when that is closed. */
+/** Variable of a runner whose owner holds its stdin: when that closes, the runner ends as by SIGTERM. */
 export const OWNED_VARIABLE = 'CODEMACHINE_OWNED'
 
-/** The work directory that is meant, absolute; `directory`: absolute or relative to `World.cwd`, left out: that one. */
+/** Returns the absolute work directory; `directory`: absolute or relative to `World.cwd`, left out: `World.cwd`. */
 export function directoryOf(
   { cwd }: Pick<World, 'cwd'>,
   { directory = '.' }: { directory?: string | undefined },
@@ -55,19 +55,19 @@ export function directoryOf(
   return resolve(cwd, directory)
 }
 
-/** Where the records of a directory are looked for. */
+/** Returns where to look for the records of a directory. */
 export function placesOf({ env, home, platform, templates }: World, directory: string): RecordsPlaces {
   return { directory, env, home, platform, templates }
 }
 
-/** Takes the secrets of the environment out of what is shown. */
+/** Returns a redactor for the secrets of the environment. */
 export function redactorOfEnvironment({ env }: Pick<World, 'env'>): Redactor {
   return redactorOf(secretVariables(env))
 }
 
 /**
- * The folder of a person's settings, by the XDG base directory specification; absolute.
- * @param xdg `XDG_CONFIG_HOME`: ignored, as the specification wants it, if it is relative
+ * Returns the folder of a person's settings, by the XDG base directory specification; absolute.
+ * @param xdg `XDG_CONFIG_HOME`: ignored if relative, as the specification demands
  */
 export function configHomeOf(xdg: string | undefined, home: string): string {
   return xdg !== undefined && isAbsolute(xdg) ? xdg : join(home, '.config')

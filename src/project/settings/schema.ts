@@ -623,7 +623,7 @@ export const settingsFileSchema = table(
       v.metadata({ names: agentName }),
     ),
     gates: v.array(gateSchema),
-    // They run in the sandbox, as gates of the project do.
+    // They run in the sandbox, like gates of the project.
     hooks: table({
       before_round: refusingHook,
       after_round: refusingHook,
@@ -631,7 +631,7 @@ export const settingsFileSchema = table(
       on_done: lastHook,
       on_end: lastHook,
     } satisfies Record<HookMoment, v.GenericSchema>),
-    // A clone would name where the code is sent, lift a limit of cost, or say what Ctrl+E does.
+    // A clone could choose where code goes, lift a cost limit, or decide what Ctrl+E does.
     providers: may('none', v.record(providerTable, providerSchema)),
     engines: may('none', v.record(engineName, engineSchema)),
     prices: may(

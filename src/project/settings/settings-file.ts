@@ -5,22 +5,25 @@ import { parseToml, readToml, type TomlNode, tomlNodeAt, tomlTree, tomlValue } f
 import { checkToml, type TomlMistake } from '../../platform/toml-check.ts'
 import { rightOf, type SettingInfo, settingInfos, settingsFileSchema } from './schema.ts'
 
-/** A settings file without mistakes; empty where there is none. */
+/** A settings file without mistakes; empty if there is none. */
 export interface SettingsFile {
   layer: 'person' | 'project'
-  /** As it is called in messages. */
+  /** Its name in messages. */
   name: string
-  /** In which it lies, absolute. */
+  /** Its folder, absolute. */
   folder: string
   value: v.InferOutput<typeof settingsFileSchema>
   entries: readonly Entry[]
-  /** Where the value at a path stands: `codemachine.toml:3`. */
+  /** Returns the place of the value at a path: `codemachine.toml:3`. */
   placeOf(...path: (string | number)[]): string
-  /** What is wrong with agents of a project's file, a sentence each. */
+  /** Mistakes in a project file's agents, one sentence each. */
   passedOver: readonly (TomlMistake & { sentence: string })[]
 }
 
-/** Reads a settings file; null: there is none. Throws a `UserError` for the first mistake; of agents in a project's file, which an agent can write, none. */
+/**
+ * Reads a settings file; null: there is none. Throws a `UserError` for the first mistake, but not for agents in a project's
+ * file, which an agent can write.
+ */
 export async function readSettingsFile(
   path: string | null,
   layer: SettingsFile['layer'],
@@ -47,7 +50,7 @@ function sentenceOf({ line, place, problem }: TomlMistake, name: string): string
   return `${name}:${line}: ${place.replace(/\[\d+\]/g, '')} ${problem}${problem.endsWith('?') ? '' : '.'}`
 }
 
-/** Throws a `UserError` for a table of which a project's own file says nothing. */
+/** Throws a `UserError` for a table that a project's own file may not have. */
 function refuseTables(tree: TomlNode, placeOf: SettingsFile['placeOf']): void {
   const refused = Object.entries(settingsFileSchema.entries).find(
     ([name, { wrapped }]) =>
@@ -60,18 +63,18 @@ function refuseTables(tree: TomlNode, placeOf: SettingsFile['placeOf']): void {
   )
 }
 
-/** The kind of place that a setting comes from; later ones win. */
+/** Kinds of places for settings; later ones win. */
 export type Layer = (typeof LAYERS)[number]
 
 export const LAYERS = ['defaults', 'person', 'project', 'environment', 'flag'] as const
 
-/** The value of one setting in one place. */
+/** Value of one setting in one place. */
 export interface Entry {
   info: SettingInfo
   layer: Layer
   value: unknown
   /** The value as written, for messages. */
   written: string
-  /** Where it was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`. */
+  /** Place: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`. */
   place: string
 }

@@ -11,36 +11,36 @@ import { oneLine } from '../../tell/words/safe-text.ts'
 import { DETACHED_VARIABLE, type World } from '../world.ts'
 import { checkTerms } from './templates.ts'
 
-/** How this program is started once more: the program and its first arguments, absolute. */
+/** Command that starts this program again: the program and its first arguments, absolute. */
 export interface OwnCommand {
   command: readonly string[]
 }
 
-/** A session that a detached runner has begun. */
+/** A session that a detached runner began. */
 export interface BegunDetached {
   session: string
-  /** The real path of its work directory. */
+  /** Real path of its work directory. */
   directory: string
-  /** Where its output goes; absolute. */
+  /** Its output file; absolute. */
   log: string
-  /** How many bytes of that were said before the session began. */
+  /** Bytes of output from before the session began. */
   said: number
 }
 
-/** How long a start is waited for, ms: until its session is there, which `--wait` may put off. */
+/** How long to wait for a session to begin, in ms; `--wait` may delay it. */
 const START_MS = 30_000
-/** How long what a start has left that was killed lies about, ms. */
+/** How long to keep the files of a killed start, in ms. */
 const LEFT_MS = 7 * 24 * 60 * 60 * 1000
-/** Of what a runner said that has begun nothing, so many characters are told on. */
+/** Most characters to pass on of the output of a runner that began nothing. */
 const MOST_SAID = 2_000
 
-/** What can start runners. */
+/** World of a process that can start runners. */
 export type StartingWorld = Pick<World, 'cwd' | 'env' | 'clock' | 'templates' | 'modes'> & { own: OwnCommand }
 
 /**
- * Starts a runner that outlives this process, and waits until it has begun a session, ended, or taken too long for that.
- * @param records those of the directory in which it is typed: its output is in them until it has begun
- * @param args what is typed for it; `input`: what its stdin has, null: nothing
+ * Starts a runner that outlives this process. Waits until it began a session, ended, or took too long.
+ * @param records those of the directory where it was typed, which hold its output until it has begun
+ * @param args its arguments; `input`: its stdin, null: empty
  */
 export async function startRunner(
   { own, cwd, env, clock }: Pick<StartingWorld, 'own' | 'cwd' | 'env' | 'clock'>,
@@ -63,17 +63,17 @@ async function removeOld({ folder }: Records, now: number): Promise<void> {
   }
 }
 
-/** A session that is to be begun, from wherever it is asked for. */
+/** A session to begin, from any door. */
 interface WantedSession extends Omit<PromptTerms, 'options'> {
-  /** What is to be worked on; null: what the specification of the directory asks for. */
+  /** Goal; null: the specification of the directory. */
   goal: string | null
-  /** The name of its worktree; true: any new one; left out: none, it works in the directory itself. */
+  /** Name of its worktree; true: any new one; left out: none, it works in the directory itself. */
   worktree?: string | true
-  /** Whether its plan is carried out as it comes; left out: where it has one, a person decides. */
+  /** Whether its plan runs without a question; left out: a person decides, if it has a plan. */
   acceptsPlan?: boolean
 }
 
-/** What has begun; `session` null: nothing yet within half a minute, and it goes on trying. */
+/** A started session; `session` null: none within half a minute, but the runner keeps trying. */
 interface StartedSession {
   session: string | null
   directory: string
@@ -81,8 +81,8 @@ interface StartedSession {
 }
 
 /**
- * Begins a session in a runner that outlives this process, as `--detach` does. A `UserError` with what the runner said
- * where none has begun.
+ * Begins a session in a runner that outlives this process, as `--detach` does. Throws a `UserError` with the runner's output
+ * if none has begun.
  * @param records those of the directory; nothing else may run there
  */
 export async function startSession(
@@ -106,7 +106,7 @@ export async function startSession(
   checkTerms(terms, world)
   if (template === undefined || template === usual) {
     const from = follows === undefined ? [] : [`--follow-up=${follows}`]
-    // `--worktree` without a name takes what stands behind it for one.
+    // `--worktree` without a name would take the next argument as one.
     return await begun(world, records, [...common, ...verify, ...from, '-', ...place], goal, signal)
   }
   if (worktree !== undefined)
@@ -126,7 +126,7 @@ export async function startSession(
   }
 }
 
-/** Throws a `UserError` if it could not go on from the session that it is to follow. */
+/** Throws a `UserError` if it could not follow that session. */
 function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
   if (follows === undefined) return
   if (goal === null)
@@ -141,7 +141,7 @@ function refuseToFollow({ goal, worktree, follows }: WantedSession): void {
     )
 }
 
-/** What is said of the plan of a session from a prompt. A `UserError` where a person cannot decide on it. */
+/** Returns the plan options of a session from a prompt. Throws a `UserError` if a person cannot decide on its plan. */
 async function planTerms(
   { templates, modes }: Pick<StartingWorld, 'templates' | 'modes'>,
   template: string,
@@ -158,12 +158,12 @@ async function planTerms(
   return {}
 }
 
-/** Works off what waits in a directory where nothing runs. Otherwise as `startSession`. */
+/** Runs the queue of a directory where nothing runs. Otherwise as `startSession`. */
 export async function startQueue(world: StartingWorld, records: Records, signal: AbortSignal): Promise<StartedSession> {
   return await begun(world, records, ['queue', 'run', '-C', records.directory, '--plain'], null, signal)
 }
 
-/** Goes on with a session in a runner that outlives this process. Otherwise as `startSession`. */
+/** Resumes a session in a runner that outlives this process. Otherwise as `startSession`. */
 export async function resumeDetached(
   world: StartingWorld,
   records: Records,

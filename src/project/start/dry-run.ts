@@ -17,28 +17,31 @@ import type { Settings } from '../settings/schema.ts'
 import type { World } from '../world.ts'
 import { refuseUnusablePrompts } from './templates.ts'
 
-/** A kind of round, as codex would be given it. */
+/** A kind of round, as codex would get it. */
 interface DryRound extends ReturnType<typeof asSet> {
-  /** Null where a template has one kind only. */
+  /** Null: the template has only one kind. */
   part: string | null
   developerInstructions: string
 }
 
-/** An agent that is given tasks, and what it would be told for one of them. */
+/** An agent for tasks, and its prompt for one of them. */
 interface DryAgent extends ReturnType<typeof asSet> {
-  /** Whose its prompt is. */
+  /** Origin of its prompt. */
   from: 'person' | 'project' | 'shipped'
-  /** Its instructions and the task, in one. */
+  /** Its instructions and the task together. */
   prompt: string
 }
 
-/** What a session would hand to codex. */
+/** Everything that a session would pass to codex. */
 export interface DryRun {
   rounds: readonly DryRound[]
   agents: readonly DryAgent[]
 }
 
-/** What a session of this template would hand to the codex that it would use; `codex`: its version. A `UserError` if there is none. */
+/**
+ * Returns what a session of this template would pass to its codex; `codex`: version. Throws a `UserError` if there is no
+ * codex.
+ */
 export async function dryRunHere(
   world: World,
   records: Records,
@@ -58,24 +61,24 @@ export async function dryRunHere(
 
 interface DryRunOptions {
   template: TemplateKind
-  /** The work directory's real path. */
+  /** Real path of the work directory. */
   directory: string
   settings: Pick<Settings, 'model' | 'effort'>
   agents: AgentRoster
 }
 
-/** The request in the place of one that only the agent that asks knows. */
+/** Placeholder for a request that only the asking agent knows. */
 const SOME_TASK = '<the task that it is given>'
-/** The id of a session that there is not. */
+/** Id of a session that does not exist. */
 const SOME_SESSION = '<session>'
 
-/** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
+/** Returns what codex would get; reads prompts, and changes nothing. Throws a `UserError` for an unusable prompt. */
 async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const { template, directory, agents } = options
   const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
   const setup = { directory, memory, scopeFolder: (name: string) => scopeFolder(memory, name), agents, tell: () => {} }
   const { threads } = await template.open({ ...setup, isPlanReady: false, kept: NO_KEPT_TEXTS })
-  // A template with one kind of round has that first; all others without a part change the plan.
+  // A template with one kind of round lists it first; other threads without a part change the plan.
   const hasParts = Object.keys(template.parts).length > 0
   const working = hasParts ? threads.filter(({ part }) => part !== null) : threads.slice(0, 1)
   const rounds = working.map(({ part, thread }) => dryRound(part, thread, options))
@@ -103,8 +106,8 @@ function asSet({ name, model, modelReasoningEffort }: Agent, { settings }: DryRu
 }
 
 /**
- * The specification of a work directory, whose folders and `agents-config.json` are made first; a `UserError` if it cannot
- * be built by, or not with the agents that there are.
+ * Returns the specification of a work directory, and creates its folders and `agents-config.json` first. Throws a
+ * `UserError` if no build can use it, or not with these agents.
  */
 export async function specificationOf(
   directory: string,
@@ -116,7 +119,7 @@ export async function specificationOf(
   return await usableSpecification(directory, template, agents)
 }
 
-/** The same, with the agents of the directory. */
+/** Does the same with the agents of the directory. */
 export async function specificationHere(
   directory: string,
   template: TemplateKind,
@@ -125,7 +128,7 @@ export async function specificationHere(
   return await specificationOf(directory, template, (await readRoster(directory, agentTables)).roster)
 }
 
-/** The same for who only looks: nothing is made in the directory. */
+/** Does the same for a look: creates nothing in the directory. */
 export async function lookAtSpecification(
   directory: string,
   template: TemplateKind,
@@ -144,13 +147,13 @@ async function usableSpecification(
   return specification
 }
 
-/** The goal of a session that builds what a specification asks for; its first line says so in short. */
+/** Returns the goal of a session that builds a specification; its first line is a summary. */
 export function goalOf({ text, title }: Specification): string {
   const file = specificationFile.replaceAll('\\', '/')
   return `Build ${oneLine(title, TITLE_CHARACTERS).replace(/[.:]+$/, '')}, as ${file} says.\n\n${text.trim()}`
 }
 
-/** What a person looks at before they say that it is complete, a line each. */
+/** Returns lines for a person who must confirm that the specification is complete. */
 export function describeSpecification({ title, size, others, hasMore }: Specification): string[] {
   const shown = others.slice(0, MOST_SHOWN)
   const left = others.length - shown.length
@@ -163,7 +166,7 @@ export function describeSpecification({ title, size, others, hasMore }: Specific
   ]
 }
 
-/** What a person is asked. */
+/** Question to the person. */
 export const IS_IT_COMPLETE = 'Is this all that the agents need to know?'
 
 const MOST_SHOWN = 15

@@ -4,15 +4,15 @@ import type { EventOf } from '../../core/events/events.ts'
 import { findCommands } from '../../workspace/context/commands.ts'
 import { readManifests } from '../../workspace/context/manifests.ts'
 
-/** The command that seems to run the project's own tests, the file that names it, and what else was found. */
+/** Likely command of the project's own tests, the file that names it, and other findings. */
 export type ProjectTests = NonNullable<EventOf<'session-created'>['tests']>
 
-/** What `--verify` says in the place of a command. */
+/** Value of `--verify` for this command. */
 const AUTO = 'auto'
 
 /**
- * The commands of `--verify`, with that of the project's tests in the place of `auto`. `tests`: null without `auto`. A
- * `UserError` if there is `auto`, and no such command.
+ * Returns the commands of `--verify`, with the project's test command instead of `auto`. `tests`: null without `auto`.
+ * Throws a `UserError` for `auto` without such a command.
  */
 export async function withProjectTests(
   directory: string,
@@ -25,7 +25,7 @@ export async function withProjectTests(
   return { verify: verify.map(run => (run === AUTO ? tests.run : run)), tests }
 }
 
-/** Finds that command by the manifests at the top of a work directory, and runs nothing; null: there is none. */
+/** Finds that command in the manifests at the top of a work directory, and runs nothing; null: none. */
 export async function findProjectTests(directory: string): Promise<ProjectTests | null> {
   const root = await realpath(directory)
   const project = { root, redact: (text: string) => text }
@@ -44,10 +44,10 @@ export async function findProjectTests(directory: string): Promise<ProjectTests 
 
 const NEVER = new AbortController().signal
 const MOST_OTHERS = 5
-/** A test script by its usual name, before `test:unit` and the like. */
+/** A test script with the usual name wins over `test:unit` and others. */
 const USUAL = / test$/
 
-/** What a person has written for the project comes before what its language has. */
+/** A person's own script for the project wins over the language's default. */
 function rankOf(from: string): number {
   const at = ORDER.findIndex(name => name.test(from))
   return at === -1 ? ORDER.length : at

@@ -21,7 +21,7 @@ import { reachesNetwork } from '../settings/gates.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import { directoryOf, type World } from '../world.ts'
 
-/** Whether a set-up has begun in a worktree and not succeeded since. */
+/** Returns whether a set-up began in a worktree and has not succeeded since. */
 export async function isSetUpPending(records: Records): Promise<boolean> {
   return await pathExists(pendingPath(records))
 }
@@ -31,10 +31,10 @@ function pendingPath({ folder }: Records): string {
 }
 
 /**
- * Copies into a worktree in which no session has begun what `worktree.copy` names, and runs `worktree.setup` there. A `UserError` if
- * that does not succeed: the next start sets it up again.
- * @param options what the run was started with; `directory`: in the checkout
- * @param say told sentences for the person
+ * Copies the files of `worktree.copy` into a worktree without sessions, and runs `worktree.setup` there. Throws a
+ * `UserError` if that fails: the next start sets it up again.
+ * @param options of the run; `directory`: in the checkout
+ * @param say receives sentences for the person
  */
 export async function setUpWorktree(
   world: World,
@@ -54,7 +54,7 @@ export async function setUpWorktree(
   const records = await openRecords({ ...world, directory: worktree.directory })
   const isAgain = await isSetUpPending(records)
   if (setup !== null) {
-    // Of what an earlier set-up has left nothing is taken for the person's.
+    // Do not take files of an earlier set-up for the person's.
     const before = isAgain ? [] : await listUncommitted(there, 'no')
     await runSetUp(world, records, { setup, loaded, options, worktree }, say)
     const changed = (await listUncommitted(await openUntrustedWorktree(checkout, worktree.top), 'no')).filter(
@@ -76,7 +76,7 @@ interface SetUp {
   worktree: Worktree
 }
 
-/** Runs it as a command of the session would run, in its sandbox. */
+/** Runs it in the sandbox like a command of the session. */
 async function runSetUp(
   world: World,
   records: Records,
@@ -143,7 +143,7 @@ function wordsForEnd(end: CommandEnd, minutes: number): string {
   }
 }
 
-/** Exit code 4: it is for a person to mend. */
+/** Exit code 4: a person must fix it. */
 function failed(
   { name, top }: Worktree,
   end: CommandEnd,

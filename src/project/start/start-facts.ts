@@ -37,9 +37,8 @@ import { directoryOf, type World } from '../world.ts'
 import { findProjectTests } from './project-tests.ts'
 
 /**
- * Finds out what the start screen tells, all at once, and hands on each time that something more is known how it changes
- * what is shown. A fact that another has told meanwhile is newer, and stays. Starts no run and takes no lock. When
- * `signal` aborts, what was started is ended and nothing more is told.
+ * Finds the facts for the start screen, all at once, and passes on each change. A fact that changed meanwhile is newer, and
+ * stays. Starts no run and takes no lock. When `signal` aborts, it ends its processes and reports nothing more.
  */
 export async function gatherStartFacts(
   world: World,
@@ -72,14 +71,14 @@ export async function gatherStartFacts(
   ])
 }
 
-/** From what is shown now to what is to be shown. Pure. */
+/** Turns the shown facts into the next ones. Pure. */
 type FactsChange = (shown: StartFacts) => StartFacts
 
 type Found = Partial<Omit<StartFacts, 'missing'>>
 type Tell = (more: Found) => void
 type Miss = (error: unknown, isStillSo?: (shown: StartFacts) => boolean) => void
 
-/** @param before what was told before: where something else is shown, that is newer */
+/** @param before the facts reported earlier: other facts on the screen are newer */
 function withFound(shown: StartFacts, before: StartFacts, more: Found): StartFacts {
   const isOurs = (name: string) => shown[name as keyof Found] === before[name as keyof Found]
   return { ...shown, ...Object.fromEntries(Object.entries(more).filter(([name]) => isOurs(name))) }
@@ -106,7 +105,7 @@ interface Asking {
   miss: Miss
 }
 
-/** Each goes by the one before it. */
+/** Each step needs the one before it. */
 async function tellCodex(asking: Asking): Promise<void> {
   const { world, options, records, signal, tell, miss } = asking
   const read = await settingsOf(world, records.directory, options).catch(orMissing(miss))
@@ -121,7 +120,7 @@ async function tellCodex(asking: Asking): Promise<void> {
   await tellLogin(asking, codex, read).catch(error => miss(error))
 }
 
-/** Offers what would prove a goal, where nothing does. */
+/** Offers a proof for a goal if nothing else proves it. */
 async function tellProof({ world, records, tell }: Asking, { settings, gates }: LoadedSettings): Promise<void> {
   const kind = records.templates.get(world.modes.usual) ?? null
   if (gates.length > 0 || settings.verify === 'auto' || proveIn(settings, { only: false, wanted: false }) !== null)
@@ -143,7 +142,7 @@ async function tellLogin(
     tell({ login, hasOwnLogin: await hasOwnLogin(records) })
     if (login.kind === 'out') miss(new UserError('CM0302', NOT_LOGGED_IN), shown => shown.login === login)
   }
-  // Codex would make it only to find no login in it.
+  // Codex would create the home, only to find no login in it.
   if (!(await pathExists(codexHome.path))) await tellIt({ kind: 'out' })
   else
     await askLoginAndModel(
@@ -161,7 +160,7 @@ async function tellLogin(
   if (isOurs && !signal.aborted) await profilesWithoutStart(codexHome.path, read)
 }
 
-/** For `catch`: told what a person has to mend, and null in the place of the value. */
+/** For `catch`: reports what a person must fix, and returns null as the value. */
 function orMissing(miss: Miss): (error: unknown) => null {
   return error => {
     miss(error)
@@ -169,7 +168,7 @@ function orMissing(miss: Miss): (error: unknown) => null {
   }
 }
 
-/** What is neither a person's nor the system's to mend is thrown on. */
+/** Rethrow errors that neither the person nor the system can fix. */
 function sentenceOf(error: unknown): string {
   if (error instanceof UserError) return error.message
   if (systemErrorCode(error) === null) throw error
@@ -181,7 +180,7 @@ function sentenceOf(error: unknown): string {
  * read, if this version does not know their kind, or if their plan now belongs to a newer session.
  */
 export async function resumableSessions(records: Records, platform: NodeJS.Platform): Promise<ResumableSession[]> {
-  // Before the journals: a session that ends while they are read must not look cut off.
+  // Read the lock before the journals: a session that ends meanwhile must not look cut off.
   const runner = await readRunner(records.lock, platform)
   const found: ResumableSession[] = []
   let hasPlan = false
@@ -208,7 +207,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
 const MOST_READ = 50
 const MOST_SHOWN = 5
 
-/** The codex that a session would use, of the settings; a `UserError` if there is none. */
+/** Returns the codex that a session would use, by the settings. Throws a `UserError` if there is none. */
 export async function codexInUse(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
   records: Pick<Records, 'folder' | 'directory'>,
@@ -220,7 +219,7 @@ export async function codexInUse(
 const LIST_MS = 20_000
 const LIST_BYTES = 256 * 1024
 
-/** What codex itself prints of the MCP servers that rounds use, empty if nothing; `isFine`: whether it could. */
+/** Returns codex's own list of the MCP servers of rounds, empty if none; `isFine`: whether codex could list them. */
 export async function listServers(
   world: Pick<World, 'env' | 'home' | 'platform' | 'templates' | 'arch' | 'cwd'>,
   records: Pick<Records, 'root' | 'folder' | 'directory'>,
@@ -240,12 +239,12 @@ export async function listServers(
   return { text: `${stdout}${stderr}`.trim(), isFine: exitCode === 0 }
 }
 
-/** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
+/** Creates the folders where a person may write a specification before a start, and the list of agents. */
 export async function makeFirstFolders(
   { directory, root }: Pick<Records, 'directory' | 'root'>,
   agentTables: AgentTables,
 ): Promise<void> {
-  // In a home directory that is where the records lie.
+  // In a home directory, the records are there.
   if (join(directory, memoryRoot) === root) return
   await makeProjectFolders(directory)
   const { readRoster } = await import('../../agents/roster.ts')

@@ -16,12 +16,14 @@ import { optionsOf, refuseSecretOptions } from '../resume-terms.ts'
 import { withVerified } from '../settings/gates.ts'
 import type { World } from '../world.ts'
 
-/** That a session is of a template that this version does not have, a sentence. */
+/** Returns a sentence that this version lacks the session's template. */
 export function unknownTemplate(name: string): string {
   return `This version of codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a newer one may have it.`
 }
 
-/** Why no session of this template can be begun from a prompt, a sentence; null if one can. `name` undefined: the usual one. */
+/**
+ * Returns a sentence why no session of this template can begin from a prompt; null: it can. `name` undefined: the default.
+ */
 export function problemOfTemplate(templates: TemplateKinds, name: string | undefined): string | null {
   if (name === undefined) return null
   const kind = templates.get(name)
@@ -29,10 +31,10 @@ export function problemOfTemplate(templates: TemplateKinds, name: string | undef
   return wayToBegin(kind)
 }
 
-/** What begins a session: a prompt, typed or queued; the command that its template has for that alone; or `start`, from the specification. */
+/** How a session begins: a typed or queued prompt, its template's own command, or `start`, from the specification. */
 type Beginning = 'prompt' | 'command' | 'start'
 
-/** How a session is begun of a template which that does not begin, a sentence; null: it does. */
+/** Returns a sentence on how else a session of this template begins; null: this way works. */
 function wayToBegin(
   { name, command, isCall, hasOwnCommand, needsRequest }: TemplateKind,
   by: Beginning = 'prompt',
@@ -44,12 +46,12 @@ function wayToBegin(
   return `A specification cannot start the template ${shown}; write a goal: ${command}`
 }
 
-/** The templates that a session can be started of from a specification: others have their own command. */
+/** Returns the templates that a specification can start: others have their own command. */
 export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
   return [...templates.values()].filter(kind => wayToBegin(kind, 'start') === null)
 }
 
-/** The template of that name; a `UserError` if there is none, or that begins no session of it. */
+/** Returns the template of that name. Throws a `UserError` if there is none, or it does not begin this way. */
 export function templateNamed(templates: TemplateKinds, name: string, by: Beginning = 'prompt'): TemplateKind {
   const found = templates.get(name)
   const other = found === undefined ? null : wayToBegin(found, by)
@@ -65,8 +67,8 @@ export function templateNamed(templates: TemplateKinds, name: string, by: Beginn
 }
 
 /**
- * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or a gate
- * or an option holds a secret of the environment, which is never kept.
+ * Throws a `UserError` if no session can begin with these terms: an unknown template, an invalid gate, or a secret of the
+ * environment in a gate or an option, which is never stored.
  */
 export function checkTerms(
   terms: PromptTerms,
@@ -81,8 +83,8 @@ export function checkTerms(
 }
 
 /**
- * Throws a `UserError` if an agent that a session of this template needs has no prompt. One of the project's own that cannot
- * be used is for the team builder to mend.
+ * Throws a `UserError` if an agent that this template needs has no prompt. The team builder fixes unusable ones of the
+ * project itself.
  */
 export async function refuseUnusablePrompts(
   directory: string,
@@ -107,8 +109,8 @@ const MOST_BYTES = 1024 * 1024
 const MODE = 0o644
 
 /**
- * Writes into the project's `codemachine.toml` that this template is what `start` starts, and changes nothing else there.
- * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
+ * Writes this template into the project's `codemachine.toml` as the choice of `start`, and changes nothing else there.
+ * Returns a sentence for the person. Throws a `UserError` if the file or another setting is invalid.
  */
 export async function chooseTemplate(
   world: Pick<World, 'env' | 'configHome' | 'templates'>,
@@ -151,7 +153,7 @@ async function writeMode(root: string, name: string): Promise<void> {
   }
 }
 
-/** Whether the file has a `mode` that is none: what is chosen mends it. */
+/** Returns whether the file's `mode` is invalid: the choice fixes it. */
 async function isWrongMode(root: string, templates: TemplateKinds): Promise<boolean> {
   const read = await readTextFile(join(root, FILE), MOST_BYTES)
   if (read.kind !== 'text') return false
@@ -167,7 +169,7 @@ function partsOf(text: string) {
   return { mark, toml, keys, mode }
 }
 
-/** The text of a TOML file with that `mode`; a `UserError` if it is not valid. */
+/** Returns the text of a TOML file with that `mode`. Throws a `UserError` if it is invalid. */
 function withMode(text: string, name: string): string {
   const { mark, toml, keys, mode } = partsOf(text)
   const value = `"${name}"`
@@ -176,7 +178,7 @@ function withMode(text: string, name: string): string {
     return mark + toml.slice(0, start) + value + toml.slice(end)
   }
   const newline = toml.includes('\r\n') ? '\r\n' : '\n'
-  // Before the first table: behind one the key would be its own.
+  // Insert before the first table: after it, the key would belong to the table.
   const last = keys.at(-1)
   if (last === undefined) return `${mark}mode = ${value}${newline}${toml === '' ? '' : newline}${toml}`
   const lineEnd = toml.indexOf('\n', last.range[1])

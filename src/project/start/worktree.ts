@@ -11,15 +11,15 @@ import type { RunOptions } from '../library.ts'
 import { directoryOf, type World } from '../world.ts'
 import { isSetUpPending, setUpWorktree } from './set-up-worktree.ts'
 
-/** Which worktree is wanted, of the repository around `directory`, and what the run in it is started with. */
+/** The wanted worktree of the repository around `directory`, and the options of its run. */
 export interface WantedWorktree extends RunOptions {
   /** Null: any new one. */
   name: string | null
 }
 
 /**
- * Has a session that builds by the specification of `directory` run in a worktree, as `--worktree` asks. The memory is not
- * in git, so the specification is brought there, unless that worktree has one of its own.
+ * Runs a session that builds the specification of `directory` in a worktree, as `--worktree` asks. The memory is not in git,
+ * so it copies the specification there, unless that worktree has its own.
  */
 export async function startInWorktree(
   world: World,
@@ -37,7 +37,7 @@ export async function startInWorktree(
       say(said)
       return await begin(there)
     } finally {
-      // So that a worktree in which nothing could begin can be taken away again.
+      // Remove it so that an unused worktree can be removed too.
       if (!wasThere && !(await holdsSession(world, there))) {
         await rm(join(there, memoryRoot), { recursive: true, force: true })
       }
@@ -46,10 +46,10 @@ export async function startInWorktree(
 }
 
 /**
- * Has something run in a worktree of its own, as `--worktree` asks, and tells a person where that is and how to land it.
- * A worktree that was made for what could not begin is taken away again.
- * @param say told lines for the person
- * @param work told the worktree, an absolute path
+ * Runs work in its own worktree, as `--worktree` asks, and tells a person where it is and how to land it. Removes a new
+ * worktree if nothing could begin in it.
+ * @param say receives lines for the person
+ * @param work receives the worktree, an absolute path
  */
 export async function inWorktree(
   world: World,
@@ -72,13 +72,13 @@ export async function inWorktree(
       await setUpWorktree(world, worktree, options, say)
     return await work(worktree.directory)
   } finally {
-    // Also where a night has been cut short, by a disk that was full for one.
+    // Also after an interrupted night, for example by a full disk.
     if (await holdsSession(world, worktree.directory)) say(howToLand(worktree, await countUncommitted(worktree, env)))
     else if (worktree.isNew && !(await isPending())) await removeUnusedWorktree(worktree, env)
   }
 }
 
-/** Whether a session has ever begun in a directory. */
+/** Returns whether a session has ever begun in a directory. */
 async function holdsSession(world: World, directory: string): Promise<boolean> {
   const [records] = await recordsAround({ ...world, directory })
   const sessions = (await records?.sessions().catch(() => [])) ?? []
@@ -93,7 +93,7 @@ function whereItWorks({ directory, branch, isNew, uncommitted, main }: Worktree)
   return `${where}\nUncommitted files of ${main} are not in there: ${what}${settings}.`
 }
 
-/** How many files of a worktree are not committed; 0 where git cannot say, as `land` tells then. */
+/** Returns how many files of a worktree are uncommitted; 0 if git cannot tell, which `land` then reports. */
 async function countUncommitted({ name, main }: Worktree, env: NodeJS.ProcessEnv): Promise<number> {
   try {
     const [branch] = await listLandableBranches(await openCheckout(main, env), name)

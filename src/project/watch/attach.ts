@@ -10,7 +10,7 @@ import { latestSession, readableState } from '../find.ts'
 import { findSessionAround } from '../worktrees/find.ts'
 import { placesOf, type World } from '../world.ts'
 
-/** A session that runs on this machine. */
+/** A running session on this machine. */
 export interface RunningHere {
   records: Records
   id: string
@@ -18,8 +18,8 @@ export interface RunningHere {
 }
 
 /**
- * The session that a person wants to see: the one that they name, or the one that runs in the directory of these records.
- * Null: none was named, and none runs there. A `UserError` if it does not run, or runs on another machine.
+ * Returns the session that a person wants to see: the named one, or the one that runs in this directory. Null: none is
+ * named, and none runs there. Throws a `UserError` if it does not run, or runs on another machine.
  */
 export async function runningSession(
   world: World,
@@ -52,12 +52,12 @@ export async function runningSession(
 
 const MOST_TYPED = 60
 
-/** Every session of this person that runs on this machine, whatever its directory; what cannot be read is passed over. */
+/** Returns all running sessions of this person on this machine, in any directory; skips unreadable ones. */
 export async function allRunning(world: World, { root }: Pick<Records, 'root'>): Promise<RunningHere[]> {
   const found: RunningHere[] = []
   for (const { key, lock: path } of await allRecords(placesOf(world, root))) {
     const lock = await readRunLock(path, world.platform)
-    // A lock of an earlier version does not name its directory.
+    // An earlier version's lock does not name its directory.
     if (lock.state !== 'held' || lock.holder.directory === undefined) continue
     const records = recordsOf({ root, templates: world.templates }, lock.holder.directory)
     const id = records.key === key ? await latestSession(records, () => {}) : null
@@ -68,7 +68,7 @@ export async function allRunning(world: World, { root }: Pick<Records, 'root'>):
 }
 
 async function asRunning(world: World, records: Records, id: string): Promise<RunningHere> {
-  // Before the journal: a session that ends while it is read must not look cut off.
+  // Read the lock before the journal: a session that ends meanwhile must not look cut off.
   const holder = await holderOf(world, await lockOfSession(records, id))
   const state = await readableState(records, id, 'ends')
   if (state === null) throw new UserError('CM0607', `${records.journal(id)} has no session that can be read.`)
@@ -92,7 +92,7 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
   }
 }
 
-/** Who runs, if it can be reached from here. */
+/** Returns the lock's holder if this process can reach it. */
 async function holderOf({ platform }: World, path: string): Promise<LockHolder | null> {
   const lock = await readRunLock(path, platform)
   switch (lock.state) {

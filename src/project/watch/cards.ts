@@ -9,16 +9,16 @@ import type { World } from '../world.ts'
 import { type SessionRow, SessionsTable } from './sessions-table.ts'
 import { readSession } from './status.ts'
 
-/** A session as a person who looks after many sees it. */
+/** A session in the overview of many. */
 export interface SessionCard {
   row: SessionRow
-  /** How far it is: of one that has not ended, and of the newest few that have; else null. */
+  /** Its progress, for open sessions and the newest few ended ones; else null. */
   report: SessionReport | null
-  /** When that was read; Unix time, ms. What changes by the mere passing of time is as it was then. */
+  /** When that was read; Unix time, ms. Durations are as of then. */
   reportedAt: number
-  /** What it has asked and nobody has answered. */
+  /** Its unanswered questions. */
   questions: readonly AskedQuestion[]
-  /** How many prompts wait behind it; 0 of one that is not the newest of its directory. */
+  /** Number of queued prompts behind it; 0 unless it is the newest of its directory. */
   queued: number
 }
 
@@ -26,16 +26,16 @@ interface CardsOptions {
   world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
   /** Ends the reading. */
   signal: AbortSignal
-  /** Told all cards once they have been read, and whenever one has come or changed. */
+  /** Receives all cards once they are read, and after each change. */
   onWhole(cards: readonly SessionCard[]): void
-  /** Told a sentence for each place that cannot be read, once. */
+  /** Receives one sentence for each unreadable place. */
   onProblem(problem: string): void
 }
 
-/** Of so many that have ended it is read how far they were. */
+/** Number of ended sessions with progress. */
 const MOST_ENDED = 20
 
-/** All sessions of a person on this machine, the newest first, each with what it does now, waits for and asks. */
+/** All sessions of a person on this machine, newest first, with their work, waits and questions. */
 export class SessionCards {
   readonly #options: CardsOptions
   readonly #table: SessionsTable
@@ -60,22 +60,22 @@ export class SessionCards {
     })
   }
 
-  /** Those that have been read; the same array until one has come or changed. */
+  /** The cards read so far; the same array until one changes or is added. */
   get cards(): readonly SessionCard[] {
     return this.#cards
   }
 
-  /** Whether all have been read once. */
+  /** Whether all were read once. */
   get isWhole(): boolean {
     return this.#table.isWhole
   }
 
-  /** Resolves when all have been read once, or are read no more. */
+  /** Resolves when all were read once, or reading has ended. */
   get whole(): Promise<void> {
     return this.#whole.promise
   }
 
-  /** Them as they are, and again whenever one has come or changed. */
+  /** Yields the cards now, and after each change. */
   async *changes(over: AbortSignal): AsyncGenerator<readonly SessionCard[]> {
     const ended = once(over, 'abort')
     while (!over.aborted) {
@@ -85,7 +85,7 @@ export class SessionCards {
     }
   }
 
-  /** Reads all of them, and goes on looking until the signal aborts. */
+  /** Reads all cards, and repeats until the signal aborts. */
   async follow(): Promise<void> {
     const { signal } = this.#options
     const over = new AbortController()
@@ -129,10 +129,10 @@ export class SessionCards {
     this.#options.onWhole(this.#cards)
   }
 
-  /** Reads one; true if it is another than before. */
+  /** Reads one card; returns true if it changed. */
   async #card(row: SessionRow, { isNewest, isRead }: { isNewest: boolean; isRead: boolean }): Promise<boolean> {
     const before = this.#read.get(row.key)
-    // A row is another one once its journal or its runner is. Answers and the queue are not in the journal.
+    // A row object changes with its journal or runner. Answers and the queue are not in the journal.
     const isSame = before !== undefined && before.row === row
     const mayChange = row.standing === 'running' || (before?.card.questions.length ?? 0) > 0 || isNewest
     if (isSame && !(isRead && mayChange)) return false
@@ -142,7 +142,7 @@ export class SessionCards {
     return before === undefined || before.row !== row || before.text !== text
   }
 
-  /** Of which no more is read than its row. */
+  /** Returns a card with only its row. */
   #empty(row: SessionRow): SessionCard {
     return { row, report: null, reportedAt: this.#options.world.clock.now(), questions: [], queued: 0 }
   }
@@ -176,10 +176,10 @@ export class SessionCards {
   }
 }
 
-/** Between two looks, ms. */
+/** Time between two looks, in ms. */
 const LOOK_MS = 1_000
 
-/** A report without what changes by the mere passing of time. */
+/** Returns a report without its durations. */
 function withoutTime({ elapsedMs: _, round, ...report }: SessionReport): object {
   return { ...report, round: round?.round ?? null }
 }

@@ -16,9 +16,9 @@ import type { WatchUpdate } from '../library.ts'
 import { type LiveSnapshot, readLiveSnapshot, type SharedItem } from './live-share.ts'
 
 /**
- * Feeds a screen with a session that another process runs, and with those that its run goes on with, from the last
- * events of the past on. Ends when nobody runs any more, or with `signal`; at once for a session of before, while another
- * one is at work. Any number may follow at a time. A `UserError` if a journal cannot be read.
+ * Yields updates of a session in another process, and of those that its run continues with, from the last past events on.
+ * Ends when no process runs any more, or with `signal`; at once for an earlier session while another one works. Any number
+ * of followers may run. Throws a `UserError` for an unreadable journal.
  */
 export async function* followSession(options: FeedOptions): AsyncGenerator<WatchUpdate> {
   const { records } = options
@@ -34,13 +34,13 @@ export async function* followSession(options: FeedOptions): AsyncGenerator<Watch
   }
 }
 
-/** For what a watcher has missed. */
+/** Catches changes that a watcher missed. */
 const POLL_MS = 1000
-/** Between two looks, ms: events that come close together are fed together. */
+/** Time between two looks, ms: it groups events that come close together. */
 const PACE_MS = 25
 
 interface Following extends FeedOptions {
-  /** Whether the session is a call: nobody takes commands for it, and nothing follows it. */
+  /** Whether the session is a call: it accepts no commands, and nothing follows it. */
   isCall: boolean
   look: ReturnType<typeof lookout>
   attendance: Attendance
@@ -48,8 +48,8 @@ interface Following extends FeedOptions {
 }
 
 /**
- * Follows one session; answers the next one that its run goes on with, null if there will be none.
- * @param isNew it has just begun, and nothing of it is past
+ * Follows one session; returns the next one of its run, null: none.
+ * @param isNew it has just begun, and has no past events
  */
 async function* followOne(
   id: string,
@@ -79,9 +79,9 @@ async function* followOne(
   return null
 }
 
-/** Tells the past; answers whether that is all: another session is at work. */
+/** Yields the past; returns whether to stop there: another session is at work. */
 async function* attach(session: FollowedSession, following: Following): AsyncGenerator<WatchUpdate, boolean> {
-  // Before the journal: a session that ends while it is read must not look cut off.
+  // Read the lock before the journal: a session that ends meanwhile must not look cut off.
   const runner = await following.look()
   yield* session.past()
   const standing = sessionStatusOf(session.state, runner)
@@ -98,25 +98,25 @@ export interface FeedOptions {
   records: Records
   id: string
   platform: NodeJS.Platform
-  /** This process, in which somebody sees it. */
+  /** This process, which shows it to somebody. */
   pid: number
   clock: Clock
   /** Ends the following. */
   signal: AbortSignal
-  /** Whether no person sees what is told: the run does not take that for somebody who watches. Left out: one does. */
+  /** Set: no person sees the updates, so the run must not count them as a watcher. Left out: one does. */
   unattended?: true
-  /** Told once, as a sentence, if it cannot be known whether somebody runs. */
+  /** Receives a sentence once, if it is unknown whether a process runs. */
   onProblem: (problem: string) => void
 }
 
-/** What a run takes as "somebody still watches" holds for a minute. */
+/** For a run, "somebody still watches" is valid for a minute. */
 const BEAT_MS = 30_000
-/** A run that opens does not take commands yet. */
+/** A run that is still opening accepts no commands yet. */
 const SOON_MS = 2000
 const MOST_SOON = 3
 const REPLY_MS = 2000
 
-/** Lets a run know that somebody watches it. Disposing of it takes back what has not been taken yet. */
+/** Tells a run that somebody watches it. Disposing of it removes unread messages. */
 export class Attendance implements AsyncDisposable {
   readonly #control: string
   readonly #clock: Clock
@@ -133,7 +133,7 @@ export class Attendance implements AsyncDisposable {
     this.#identity = async () => ({ pid, startTime: await startTimeOf(pid, platform) })
   }
 
-  /** Says so if it is time to. Call it while somebody runs; nothing waits for the answer. */
+  /** Sends the message if it is due. Call it while the run exists; nothing awaits the reply. */
   keep(): void {
     const now = this.#clock.monotonic()
     if (now < this.#due) return
@@ -151,7 +151,7 @@ export class Attendance implements AsyncDisposable {
     const how = { clock: this.#clock, timeoutMs: REPLY_MS, signal: this.#leaving.signal }
     const sent = sendCommand(this.#control, { type: 'watch', ...(await this.#identity()), at }, how)
     const reply = await sent.catch(() => null)
-    // An older version: it will never know.
+    // An older version will never know it.
     if (reply?.code === 'unknown-command') {
       this.#due = Number.POSITIVE_INFINITY
       return
@@ -162,10 +162,10 @@ export class Attendance implements AsyncDisposable {
   }
 }
 
-/** Of the past; those before are folded into the state. */
+/** Number of past events to yield; earlier ones are only in the state. */
 const RECENT_EVENTS = 200
 
-/** One session: what is journaled of it, and what its run shares of it. */
+/** One session: its journal, and what its run shares of it. */
 class FollowedSession {
   readonly #options: FeedOptions
   readonly #changes = new LiveChanges()
@@ -179,7 +179,7 @@ class FollowedSession {
     this.state = emptyState(id)
   }
 
-  /** The last events of what is written. */
+  /** Yields the last journaled events. */
   async *past(): AsyncGenerator<WatchUpdate> {
     const { records, signal } = this.#options
     const past = await recentPast(records, this.state.id, { most: RECENT_EVENTS, wholeLines: true, signal })
@@ -188,10 +188,10 @@ class FollowedSession {
     this.state = past.state
   }
 
-  /** What has come since the last time. */
+  /** Yields everything new since the last call. */
   async *news(runner: Runner): AsyncGenerator<WatchUpdate> {
     const { records, clock, signal } = this.#options
-    // Before the journal: what a snapshot builds on has been journaled.
+    // Read the snapshot before the journal: its events are already journaled.
     const snapshot = await this.#shared(runner)
     const events: Recorded[] = []
     const options = { from: this.#read, wholeLines: true, signal }
@@ -211,7 +211,7 @@ class FollowedSession {
     return { kind: 'event', event, state }
   }
 
-  /** What a run shares of what it does just now, if that is another than the last time; not what a dead run has left. */
+  /** Returns the run's snapshot if it changed since the last call; not one that a dead run left. */
   async #shared(runner: Runner): Promise<LiveSnapshot | null> {
     const path = this.#options.records.live
     if (runner === null || runner === 'unknown') return null
@@ -224,22 +224,22 @@ class FollowedSession {
   }
 }
 
-/** Something that passes by, and when it did; Unix time, ms. */
+/** A live event and its time; Unix time, ms. */
 export interface Passing {
   event: LiveEvent
   at: number
 }
 
-/** What one snapshot of a run says that the one before did not, as the events by which it came about. */
+/** Turns the differences between two snapshots of a run into events. */
 export class LiveChanges {
   readonly #told = new Map<string, { item: SharedItem['item']; end: number }>()
-  /** By key, which of the session's events completed it, for a snapshot may be older than that. */
+  /** Number of the session event that completed each item, by key: a snapshot may be older. */
   readonly #completed = new Map<string, number>()
-  /** By instance of an agent, which of the events ended it. */
+  /** Number of the event that ended each agent, by instance. */
   readonly #ended = new Map<string, number>()
   #clearedAt = 0
 
-  /** @param index which of the session's events it is, from 1 on */
+  /** @param index number of the session's event, from 1 on */
   event(event: Recorded, index: number): void {
     if (event.type === 'item-completed') this.#complete(liveKey(event.item.id, event.instance), index)
     else if (event.type === 'agent-ended') this.#ended.set(event.instance, index)
@@ -254,7 +254,7 @@ export class LiveChanges {
     for (const [key, index] of this.#completed) if (index <= snapshot.events) this.#completed.delete(key)
   }
 
-  /** Which of the events ended it; 0: none did. */
+  /** Returns the number of the event that ended it; 0: none. */
   #endOf({ item, instance }: SharedItem): number {
     const ended = instance === undefined ? 0 : (this.#ended.get(instance) ?? 0)
     return Math.max(ended, this.#completed.get(liveKey(item.id, instance)) ?? 0)
@@ -307,11 +307,11 @@ function deltaOf({ item, round }: SharedItem, text: string): Delta | null {
 }
 
 /**
- * Tells of the sessions that come to be while one is followed: each time the first that has begun since; null if there is none
- * yet. What is there now is no session to come.
+ * Returns a function that finds sessions which begin later: the first new one since the last call; null: none yet. Sessions
+ * that exist now do not count.
  */
 async function sessionsAhead(records: Records): Promise<() => Promise<string | null>> {
-  // One that cannot be read is nobody's, and none follows a call.
+  // An unreadable session does not count, and nothing follows a call.
   const hasBegun = (id: string) =>
     isCallSession(records, id).then(
       isCall => isCall === false,

@@ -6,16 +6,15 @@ import type { Records } from '../../session/records/records.ts'
 import { RoundsSoFar } from '../../tell/report/fold-rounds.ts'
 import type { ReportRound } from '../../tell/report/report-data.ts'
 
-/** Some of the events of a session, each with the session after it. */
+/** Some events of a session, each with the state after it. */
 interface PastEvents {
-  /** The number of the first of them, from 1 on; 0: there are none. */
+  /** Number of the first event, from 1 on; 0: none. */
   first: number
   events: readonly { n: number; event: Recorded; state: SessionState }[]
 }
 
 /**
- * The events of a session before the one with a number, the oldest first: those that `isWanted`, at most `most`, the last
- * ones. Reads the journal from its beginning.
+ * Returns events before a number, oldest first: the last `most` that match `isWanted`. Reads the journal from its beginning.
  */
 export async function eventsBefore(
   records: Records,
@@ -34,7 +33,7 @@ export async function eventsBefore(
   return { first: events[0]?.n ?? 0, events }
 }
 
-/** Rounds of a session from one on, counted from 0, and how many there are in all. Reads the journal from its beginning. */
+/** Returns a session's rounds from an index on, counted from 0, and their total. Reads the journal from its beginning. */
 export async function roundsFrom(
   records: Records,
   id: string,
@@ -48,7 +47,7 @@ export async function roundsFrom(
     state = fold(state, event, records.templates)
     if (event.type === 'round-started') {
       total += 1
-      // Of each one the collector knows the newest, which is what is kept of it.
+      // The collector keeps only the newest of each.
       so = new RoundsSoFar()
     }
     so.add(event, state)

@@ -13,10 +13,10 @@ import { costAsTyped, countAsTyped, durationAsTyped } from '../../tell/words/com
 import type { LoadedSettings } from '../settings/load.ts'
 import type { SettingKey, Settings } from '../settings/schema.ts'
 
-/** What a running session takes over of the settings files. */
+/** Changes of the settings files that a running session applies. */
 type Taken = EventOf<'settings-taken'>
 
-/** Limits of a session in all, as a person asks for them while it runs; what is left out stays. `timeMs`: ms. */
+/** Total limits that a person sets for a running session; left out: unchanged. `timeMs`: ms. */
 export interface AskedLimits {
   rounds?: number
   timeMs?: number
@@ -25,24 +25,24 @@ export interface AskedLimits {
 }
 
 interface LiveSettingsOptions {
-  /** As the run began with them. */
+  /** Settings at the beginning of the run. */
   loaded: LoadedSettings
-  /** The same with the model of the provider. */
+  /** The same, with the provider's model. */
   settings: Settings
   roster: AgentRoster
-  /** The files as they were before these were read. */
+  /** File states from before these were read. */
   stamps: Stamps
   /** The person's settings file and the project's, absolute. */
   files: readonly [string, string]
-  /** Reads the settings again. `withoutProject`: but for the project's file. */
+  /** Reads the settings again. `withoutProject`: skips the project's file. */
   load(how?: { withoutProject: boolean }): Promise<LoadedSettings>
-  /** Whose ways to the person may become others. */
+  /** Notifier with changeable settings. */
   notifier: { change(notify: Settings['notify']): void }
-  /** Told a sentence for the person. */
+  /** Receives a sentence for the person. */
   onRemark(remark: string): void
 }
 
-/** The limits that are taken over, and how each is written. */
+/** Changeable limits, and how to write each. */
 const LIMITS = {
   rounds: String,
   maxTime: durationAsTyped,
@@ -59,22 +59,22 @@ type LimitKey = keyof typeof LIMITS
 
 const LIMIT_KEYS = Object.keys(LIMITS) as LimitKey[]
 
-/** Those that a session and its run count. */
+/** Limits that a session and its run count. */
 const COUNTED = { rounds: 'rounds', maxTime: 'timeMs', maxTokens: 'tokens', maxCost: 'cost' } as const
 
-/** What of a run follows the settings files while it lasts. */
+/** Settings of a run that follow their files. */
 export class LiveSettings {
   readonly #options: LiveSettingsOptions
   readonly #settings: Settings
   #stamps: Stamps
-  /** The person's agents that have a prompt of theirs; a project's, which an agent can write, stay as they were. */
+  /** The person's agents with their own prompts. A project's prompts are fixed, because agents can write them. */
   #prompts: ReadonlyMap<string, Agent>
   #promptPaths: readonly string[]
-  /** Whether nothing says how many rounds there are: then the default is that of each session, where no other limit is set. */
+  /** Whether the number of rounds is the default: then it applies to each session, if there is no other limit. */
   #hasUsualRounds: boolean
-  /** What the project's file says of limits, as far as that counts. */
+  /** Limits from the project's file, as far as they apply. */
   readonly #ofProject = new Map<LimitKey, { value: number; place: string }>()
-  /** What was said of the files when they were read last; said again only once it is something else. */
+  /** Remarks on the files at the last read; repeated only if they change. */
   #said: ReadonlySet<string> = new Set()
   #toSay = new Set<string>()
   #asked: AskedLimits | null = null
@@ -95,20 +95,20 @@ export class LiveSettings {
     }
   }
 
-  /** The settings as they count now: one object, of which limits and notifications change. */
+  /** The current settings: one object, whose limits and notifications change. */
   get settings(): Settings {
     return this.#settings
   }
 
-  /** An agent with its prompt as it counts now. */
+  /** Returns an agent with its current prompt. */
   withPrompt(agent: Agent): Agent {
     const prompt = this.#prompts.get(agent.name)?.source?.prompt
     return agent.source?.prompt && prompt ? { ...agent, source: { ...agent.source, prompt } } : agent
   }
 
   /**
-   * What is to be taken over by a session before its next round; null if nothing is. Where no file has changed since, only
-   * their states are looked at. While the files cannot be used, what counted last counts.
+   * Returns the changes for a session before its next round; null: none. It reads only files with a new state. While files
+   * are unusable, the last values apply.
    */
   async look(state: SessionState): Promise<Taken | null> {
     const taken = await this.#lookAtFiles(state)
@@ -117,7 +117,7 @@ export class LiveSettings {
     return asked === null ? taken : this.#withAsked(state, asked, taken)
   }
 
-  /** What a person wants a session to take in all, which counts from its next round on. */
+  /** Sets a session's total limits from its next round on. */
   ask(wanted: AskedLimits): void {
     this.#asked = { ...this.#asked, ...wanted }
   }
@@ -140,7 +140,7 @@ export class LiveSettings {
     }
   }
 
-  /** The session may take what was asked for, and its run as much, beside what the sessions before it have used. */
+  /** Applies the requested limits to the session. Its run gets the same, plus what earlier sessions used. */
   #withAsked(state: SessionState, asked: AskedLimits, taken: Taken | null): Taken {
     const { maxUsage } = this.#settings
     const before: Taken = taken ?? {
@@ -169,10 +169,10 @@ export class LiveSettings {
     return { ...before, changes, limits, ...run }
   }
 
-  /** @param byPerson whether the person's file is another than before */
+  /** @param byPerson whether the person's file has changed */
   async #take(state: SessionState, byPerson: boolean): Promise<Taken | null> {
     const own = await this.#options.load({ withoutProject: true })
-    // What an agent has broken keeps nothing of the person's from counting.
+    // A file that an agent broke must not block the person's values.
     const full = await this.#options.load().catch((error: unknown) => {
       if (!(error instanceof UserError)) throw error
       this.#say(`${error.message} Until you fix it, the earlier version applies.`)
@@ -182,7 +182,7 @@ export class LiveSettings {
     const prompts = await this.#promptsNow(own.agentTables.tables)
     const next = this.#limitsNow({ state, byPerson }, own, full)
     const hasUsual = own.sources.rounds.layer === 'defaults' && !this.#ofProject.has('rounds')
-    // Ten rounds by default are others than ten that somebody has named.
+    // Ten rounds by default differ from ten rounds that somebody named.
     const isNamed = hasUsual !== this.#hasUsualRounds
     const changed = LIMIT_KEYS.filter(
       key => next[key].value !== this.#settings[key] || (key === 'rounds' && isNamed && next[key].place !== ''),
@@ -212,7 +212,7 @@ export class LiveSettings {
     }
   }
 
-  /** The limits of the session and of its run, once some of them are others. */
+  /** Returns the changed limits of the session and its run. */
   #countedNow(
     state: SessionState,
     changed: readonly LimitKey[],
@@ -242,7 +242,7 @@ export class LiveSettings {
     return { limits: limitsOnceChanged(state, run, usual), run }
   }
 
-  /** Each limit as it counts now, and where that is said. `full`: null if the project's file cannot be used. */
+  /** Returns each current limit, and its place. `full`: null if the project's file is unusable. */
   #limitsNow(
     { state, byPerson }: { state: SessionState; byPerson: boolean },
     own: LoadedSettings,
@@ -264,8 +264,8 @@ export class LiveSettings {
   }
 
   /**
-   * A limit as both files have it: what the project's may say of it is kept.
-   * @param most what the run has, of which the project's never gives it more; null: as much as the person's file says
+   * Returns a limit by both files, and stores the project's share.
+   * @param most the run's value, which the project's file never raises; null: the person's file decides
    */
   #limitOfFiles(
     key: LimitKey,
@@ -287,7 +287,7 @@ export class LiveSettings {
     return { value: base, place: isPersons ? place : this.#options.files[0] }
   }
 
-  /** Says once that the project's file would have more than counts. */
+  /** Reports once that the project's file asks for more than applies. */
   #tellIgnored(key: LimitKey, counts: number | null, full: LoadedSettings): void {
     const wanted = full.settings[key]
     if (counts === null || loosenessOf(key, wanted) <= loosenessOf(key, counts)) return
@@ -295,14 +295,14 @@ export class LiveSettings {
     this.#say(`codemachine.toml would raise ${snake(key)}, which it can only lower during a run; ${stays} stays.`)
   }
 
-  /** The prompts of the person's agents as they are now. */
+  /** Returns the current prompts of the person's agents. */
   async #promptsNow(
     tables: readonly AgentTable[],
   ): Promise<{ now: ReadonlyMap<string, Agent>; changes: Taken['changes'][number][] }> {
     const now = new Map(this.#prompts)
     const changes: Taken['changes'][number][] = []
     const known = tables.filter(({ name, of }) => of === 'person' && this.#prompts.has(name))
-    // Also of one that is not there yet: it may be written later.
+    // Include missing files: they may be written later.
     this.#promptPaths = known.flatMap(({ folder, prompt }) => (prompt === undefined ? [] : [join(folder, prompt)]))
     for (const table of known) {
       const agent = this.#prompts.get(table.name)
@@ -326,25 +326,25 @@ export class LiveSettings {
   }
 }
 
-/** What a run has of a limit that is counted, also where it began before this process; null: all, or it is none of those. */
+/** Returns the run's value of a counted limit, even from an earlier process; null: unlimited, or not counted. */
 function mostOf(key: LimitKey, { run, limits }: SessionState): number | null {
   const isCounted = (name: LimitKey): name is keyof typeof COUNTED => name in COUNTED
   if (!isCounted(key)) return null
   return (run ?? { limits }).limits[COUNTED[key]] ?? (key === 'rounds' ? limits.rounds : null)
 }
 
-/** Whether a limit of cost can be kept in a session. */
+/** Returns whether a session can enforce a cost limit. */
 function canCount({ prices, cost }: SessionState): boolean {
   return prices.length > 0 && cost.unpriced === 0
 }
 
-/** How much a limit permits; none permits all. A default that comes later permits less. */
+/** Returns how much a limit permits; null permits everything. A later default permits less. */
 function loosenessOf(key: LimitKey, value: number | null): number {
   if (value === null) return Number.POSITIVE_INFINITY
   return key === 'decideAfter' ? -value : value
 }
 
-/** Values that may hold a secret are not told. */
+/** Do not show values that may hold a secret. */
 function changesOfNotify(
   before: Settings['notify'],
   { settings: { notify }, sources }: LoadedSettings,
@@ -368,7 +368,7 @@ function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }
 
-/** The settings of a run, read so that they can be followed. */
+/** Reads the settings of a run so that they can be followed. */
 export async function readToFollow(
   configHome: string,
   directory: string,
@@ -379,10 +379,10 @@ export async function readToFollow(
   return { loaded: await load(), stamps, files, load }
 }
 
-/** The states of files, by which a change is seen without reading them: through a link, too. */
+/** Returns the states of files, also through a link: a change shows without a read. */
 function stampsOf(files: readonly string[]): Stamps {
   return files.map(stampOf)
 }
 
-/** As of `stampOf`, of the person's settings file, the project's, and prompts. */
+/** States by `stampOf` of the person's settings file, the project's, and prompts. */
 type Stamps = readonly (string | null)[]

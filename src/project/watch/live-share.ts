@@ -13,7 +13,7 @@ import type { Audience } from '../../session/options.ts'
 import { readTextFile } from '../../workspace/files/inside-directory.ts'
 
 interface LiveShareOptions {
-  /** Where the snapshot is written. */
+  /** Path of the snapshot. */
   path: string
   /** The run; `startTime` as of `startTimeOf`. */
   owner: { pid: number; startTime: string | null }
@@ -21,12 +21,12 @@ interface LiveShareOptions {
   clock: Clock
 }
 
-/** How long one `watch` holds, ms. */
+/** How long one `watch` is valid, in ms. */
 const WATCHED_MS = 60_000
-/** The most processes that are taken for watchers at one time. */
+/** Most processes that count as watchers at one time. */
 const MOST_WATCHERS = 100
 
-/** Those who see a run: on its own screen as long as it lasts, or from processes that have said so in the last minute and live. */
+/** Watchers of a run: its own screen while it lasts, and living processes that reported in the last minute. */
 export class Watchers implements Audience {
   #isForGood: boolean
   readonly #options: { clock: Clock; platform: NodeJS.Platform }
@@ -48,13 +48,13 @@ export class Watchers implements Audience {
     return this.#isForGood
   }
 
-  /** The run has no screen of its own any more. */
+  /** Marks that the run's own screen is gone. */
   letGo(): void {
     this.#isForGood = false
     this.#change()
   }
 
-  /** A process has said that it shows the run to somebody; one of an older version does not say which it is, and is not counted. */
+  /** Registers a process that shows the run to somebody. An older version sends no pid, and is not counted. */
   watched({ pid, startTime = null }: { pid?: number; startTime?: string | null }): void {
     if (pid === undefined) return
     const isNew = !this.#known.has(pid)
@@ -82,7 +82,7 @@ export class Watchers implements Audience {
     return false
   }
 }
-/** Between two snapshots, ms. */
+/** Time between two snapshots, in ms. */
 const PACE_MS = 250
 
 /**
@@ -127,7 +127,7 @@ export class LiveShare implements View, AsyncDisposable {
     if (this.#board.revision !== revision) this.#change()
   }
 
-  /** Somebody watches. */
+  /** Marks that somebody watches. */
   watched(): void {
     if (this.#closing.signal.aborted) return
     this.#until = this.#options.clock.monotonic() + WATCHED_MS
@@ -140,7 +140,7 @@ export class LiveShare implements View, AsyncDisposable {
     this.#closing.abort()
     this.#changed.abort()
     await this.#sharing
-    // One of a run that was killed may be there too.
+    // A killed run may have left one.
     await removeLiveSnapshot(this.#options.path).catch(() => {})
   }
 
@@ -158,7 +158,7 @@ export class LiveShare implements View, AsyncDisposable {
     this.#isChanged = true
     while (this.#leftMs > 0) {
       this.#changed = new AbortController()
-      // What cannot be written (no room, say) costs those who watch their view, never the run.
+      // A write error, such as a full disk, breaks only the watchers' view, never the run.
       if (this.#isChanged) await this.#write().catch(() => {})
       await clock.wait(PACE_MS, this.#closing.signal)
       if (!this.#isChanged) await clock.wait(this.#leftMs, this.#changed.signal)
@@ -200,7 +200,7 @@ function keyOf({ item, instance }: LiveItem): string {
   return liveKey(item.id, instance)
 }
 
-/** What an item holds as it starts is in its streamed text already. */
+/** The text at an item's start is already in its streamed text. */
 function withoutWords(item: Item): Item {
   switch (item.kind) {
     case 'agent-message':
@@ -214,49 +214,46 @@ function withoutWords(item: Item): Item {
   }
 }
 
-/** Something that codex does just now, and what has been streamed of it. */
+/** Current work of codex, and its streamed text. */
 export interface SharedItem {
   round: number
   item: Item
   /** Unix time, ms. */
   startedAt: number
-  /** The end of what has been streamed; it only ever grows at its end, and loses what is before. */
+  /** End of the streamed text; it grows at its end, and loses its beginning. */
   text: string
-  /** How many characters were before `text`. */
+  /** Number of characters dropped before `text`. */
   dropped: number
-  /** The agent whose it is, if that is not the round's own. */
+  /** Its agent, if not the round's own. */
   instance?: string
 }
 
-/** What a run does just now, for who watches it from another process: the text of `live.json`. */
+/** Current work of a run, for watchers in other processes: the text of `live.json`. */
 export interface LiveSnapshot {
   /** The run that wrote it; `startTime` as of `startTimeOf`. */
   pid: number
   startTime: string | null
   session: string
-  /** How many events the session had come to. */
+  /** Number of the session's events so far. */
   events: number
-  /** Counts up by one with each that a run writes. */
+  /** Increases by one with each snapshot of a run. */
   sequence: number
   items: readonly SharedItem[]
 }
 
-/**
- * Writes a snapshot in the place of the one before, mode 0600. It need not outlive a crash, so nothing is waited for
- * until it is on the disk.
- */
+/** Replaces the snapshot, mode 0600. It need not survive a crash, so it does not wait for the disk. */
 export async function writeLiveSnapshot(path: string, snapshot: LiveSnapshot): Promise<void> {
   const temporary = `${path}.tmp`
   await writeFile(temporary, JSON.stringify(snapshot), { mode: 0o600 })
   await replaceFile(temporary, path)
 }
 
-/** Takes it away, if there is one. */
+/** Removes the snapshot, if there is one. */
 async function removeLiveSnapshot(path: string): Promise<void> {
   for (const each of [path, `${path}.tmp`]) await rm(each, { force: true })
 }
 
-/** The snapshot in a file; null if there is none, or the file holds something else. */
+/** Reads the snapshot of a file; null: missing or invalid. */
 export async function readLiveSnapshot(path: string): Promise<LiveSnapshot | null> {
   const file = await readTextFile(path, MOST_BYTES)
   if (file.kind !== 'text') return null
@@ -268,7 +265,7 @@ export async function readLiveSnapshot(path: string): Promise<LiveSnapshot | nul
   }
 }
 
-/** Far more than what runs at one time comes to. */
+/** Far more than parallel work needs. */
 const MOST_BYTES = 32 * 1024 * 1024
 
 const snapshotSchema = v.object({
@@ -290,7 +287,7 @@ const snapshotSchema = v.object({
 })
 
 function isItem(item: unknown): boolean {
-  // The journal says what an item has to have.
+  // The journal's schema defines a valid item.
   return isEvent({ type: 'item-completed', at: new Date(0).toISOString(), item }) && typeof Object(item).id === 'string'
 }
 
@@ -298,12 +295,12 @@ const MOST_CHARACTERS = 64 * 1024
 const MOST_OUTPUT_CHARACTERS = 16 * 1024
 
 /**
- * The text of a live item as others may see it: it comes in pieces that hold a part of a secret each, so each piece is
- * kept back as long as it may be the beginning of one. What has been let out never changes any more.
+ * The text of a live item without secrets. A piece may hold only part of a secret, so it is held back while it may be the
+ * beginning of one. Released text never changes.
  */
 export class SharedText {
   readonly #redactor: Redactor
-  /** How much of the item's text has been taken in, of what was streamed of it since it began. */
+  /** Number of characters read of the item's text, from its beginning. */
   #taken = 0
   #held = ''
   text = ''
@@ -313,9 +310,9 @@ export class SharedText {
     this.#redactor = redactor
   }
 
-  /** Takes in what the item has more of than the last time. */
+  /** Adds the item's new text since the last call. */
   follow({ item, text, dropped }: Pick<LiveItem, 'item' | 'text' | 'dropped'>): void {
-    // Of an output the end is kept, of all else the start.
+    // An output keeps its end, everything else its start.
     const isOutput = item.kind === 'command'
     const start = isOutput ? dropped : 0
     const isGap = start > this.#taken

@@ -18,16 +18,16 @@ import { type Records, repositoryOfCopy } from '../../session/records/records.ts
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { World } from '../world.ts'
 
-/** A question that a person answers, and how they name it: `20261121_1/Q1`. */
+/** A question for a person, and its id: `20261121_1/Q1`. */
 export interface AnsweredQuestion {
   records: Records
-  /** The worktree of the checkout that it was asked in; null: none, in the directory itself. */
+  /** Worktree of the question; null: the directory itself. */
   worktree: string | null
   asked: AskedQuestion
   id: string
 }
 
-/** The answer that is given to a question already; a `UserError` if there is one, and none is to be given `again`. */
+/** Returns the earlier answer to a question; throws a `UserError` if there is one and `again` is not set. */
 export async function earlierAnswer(
   { records, asked, id }: AnsweredQuestion,
   again: boolean,
@@ -40,8 +40,8 @@ export async function earlierAnswer(
 }
 
 /**
- * Gives the answer to a question: the session that has asked is told while it runs; else it becomes a queued prompt. Either
- * way it is remembered. Resolves with what became of it, in sentences; a `UserError` if it is answered already, or just now.
+ * Answers a question: the asking session gets the answer while it runs, else it becomes a queued prompt. Either way it is
+ * stored. Returns the effect in sentences; throws a `UserError` if it is already answered.
  */
 export async function giveAnswer(
   world: Pick<World, 'clock' | 'platform' | 'pid'>,
@@ -59,7 +59,7 @@ export async function giveAnswer(
   }
   const before = await earlierAnswer(question, again)
   const queue = openQueue(records.queue)
-  // An answer that still waits has changed nothing yet: the new one takes its place.
+  // An answer that is still queued had no effect yet: the new one replaces it.
   const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
   const earlierOne = isWaiting ? null : (before?.answer ?? null)
   const told = await tellSession(world, records, asked, remarkOfAnswer(asked, answer, earlierOne))
@@ -73,7 +73,7 @@ export async function giveAnswer(
     if (waiting !== null) await queue.remove(waiting)
     return told.message
   }
-  // Nothing is ever begun there.
+  // No session ever begins there.
   if (repositoryOfCopy(records) !== null)
     throw new UserError('CM0613', told.message || `${session} does not run just now; answer it once a worker has it.`)
   const prompt = promptOfAnswer(asked, answer, earlierOne)
@@ -84,7 +84,7 @@ export async function giveAnswer(
   return `${told.message} It waits in the queue ${where}as ${queued}, and becomes a session of its own.`.trimStart()
 }
 
-/** Tells the session that has asked, if it runs; else why nothing of it was told, a sentence, or nothing where no session runs. */
+/** Tells the asking session, if it runs. Otherwise returns a sentence why not, or nothing if no session runs. */
 async function tellSession(
   world: Pick<World, 'clock' | 'platform'>,
   records: Records,
@@ -101,7 +101,7 @@ async function tellSession(
   }
 }
 
-/** The answer that a person means: a number alone is that option, where there are some to choose from. A `UserError` if there is none of it. */
+/** Returns the meant answer: a number alone selects that option. Throws a `UserError` if there is no such option. */
 export function chosenAnswer(
   typed: string,
   { question, options }: Pick<AskedQuestion, 'question' | 'options'>,
@@ -116,9 +116,9 @@ export function chosenAnswer(
   )
 }
 
-/** For what a watcher has missed, or where there can be none, ms. */
+/** Catches changes that a watcher missed, or where no watcher works, in ms. */
 const POLL_MS = 2_000
-/** Whoever answers writes the answer soon after the session is told, ms. */
+/** The answer's file follows soon after the session is told, in ms. */
 const PACE_MS = 100
 
 export interface QuestionWatchOptions {
@@ -127,15 +127,15 @@ export interface QuestionWatchOptions {
   clock: World['clock']
   /** Ends the watching. */
   signal: AbortSignal
-  /** Takes the secrets out of a text. */
+  /** Removes secrets from a text. */
   redact(text: string): string
-  /** Told the open questions, oldest first, whenever they have changed. */
+  /** Receives the open questions, oldest first, after each change. */
   onOpen(open: readonly AskedQuestion[]): void
-  /** Told a sentence for each answer that cannot be read, which then counts as none. */
+  /** Receives a sentence for each unreadable answer, which then counts as none. */
   onProblem(problem: string): void
 }
 
-/** The questions of a session that nobody has answered yet, in whatever process they are answered. */
+/** A session's unanswered questions, whichever process answers them. */
 export class OpenQuestions {
   readonly #options: QuestionWatchOptions
   readonly #asked = new Map<string, AskedQuestion>()
@@ -147,7 +147,7 @@ export class OpenQuestions {
     this.#options = options
   }
 
-  /** Follows the answers until `signal`, from the questions on that stand in the journal already. */
+  /** Follows the answers until `signal`, beginning with the journaled questions. */
   async watch(): Promise<void> {
     const { records, session, clock, signal, redact } = this.#options
     const folder = dirname(records.answer(session, 'Q1'))
@@ -163,7 +163,7 @@ export class OpenQuestions {
     }
   }
 
-  /** What happens in the session: a question that it asks, and an answer that it is told. */
+  /** Handles an event of the session: a new question, or an answer that it got. */
   event(event: Recorded): void {
     if (event.session !== this.#options.session) return
     if (event.type === 'question-asked' && /^Q[1-9]\d{0,5}$/.test(event.question)) {
@@ -186,7 +186,7 @@ export class OpenQuestions {
         if ((await readAnswer(records, session, question)) !== null) this.#answered.add(question)
       } catch (error) {
         if (!(error instanceof UserError)) throw error
-        // Once: it is looked at again and again.
+        // Report it once: this runs again and again.
         if (!this.#problems.has(question)) onProblem(error.message)
         this.#problems.add(question)
       }

@@ -18,63 +18,63 @@ import { directoryOfRecords } from '../environment/directory-of-records.ts'
 import { placesAround } from '../worktrees/find.ts'
 import type { World } from '../world.ts'
 
-/** A session as a table shows it. */
+/** A session in a table. */
 export interface SessionRow {
-  /** Tells it apart from those of other directories, too. */
+  /** Unique over all directories. */
   key: string
   id: string
-  /** Of its directory; that is empty where nothing says it. */
+  /** Records of its directory; that is empty if unknown. */
   records: Records
-  /** The worktree that it is of; null: none, it is of the directory itself. */
+  /** Its worktree; null: the directory itself. */
   worktree: string | null
   /** Its first line. */
   goal: string
-  /** Of a call: the name of its template; else null. */
+  /** Template name of a call; else null. */
   call: string | null
   standing: SessionStatus | 'broken'
-  /** Of one that runs; else null. */
+  /** For a running one; else null. */
   activity: ReturnType<typeof activityOf> | null
   outcome: SessionOutcome | null
   rounds: number
   tokens: number
   /** In the currency of the person's prices; null: there are none. */
   cost: number | null
-  /** How long it has been worked on at `readAt`, ms. */
+  /** Its work time at `readAt`, in ms. */
   durationMs: number
   /** Unix time, ms. */
   createdAt: number
   readAt: number
-  /** Why it cannot be read, a sentence; null if it can. */
+  /** Why it is unreadable, a sentence; null: readable. */
   problem: string | null
 }
 
-/** Which sessions are shown: of a directory and its worktrees, or of every directory of this person's. */
+/** Which sessions to show: of a directory and its worktrees, or of all this person's directories. */
 export type SessionsScope = 'here' | 'all'
 
 interface SessionsTableOptions {
   world: Pick<World, 'platform' | 'clock' | 'env' | 'home' | 'templates'>
-  /** Of the directory, where only its sessions are shown. */
+  /** Records of the directory, if only its sessions are shown. */
   records: Records | null
   scope: SessionsScope
   /** Ends the reading. */
   signal: AbortSignal
-  /** Called when rows have come or changed, and when all have been read once. */
+  /** Called when rows change or are added, and when all were read once. */
   onChange(): void
-  /** Told a sentence for each place that cannot be read. */
+  /** Receives a sentence for each unreadable place. */
   onProblem(problem: string): void
 }
 
-/** How many journals are read at a time, and after how many rows they are shown. */
+/** How many journals to read at a time, and after how many rows to show them. */
 const AT_ONCE = 8
 const BATCH = 64
-/** Between two looks for what has changed, ms. */
+/** Time between two looks for changes, in ms. */
 const LOOK_MS = 2_000
-/** How many of the sessions that have ended are looked at again in one look. */
+/** Most ended sessions to check again in one look. */
 const MOST_LOOKED = 400
 
 /**
- * The sessions of a directory or of all of them, the newest first: read one by one, each from the ends of its journal where that
- * suffices, and looked at again while somebody sees them.
+ * The sessions of one or all directories, newest first. It reads one at a time, from the journal's ends if that suffices,
+ * and repeats while somebody watches.
  */
 export class SessionsTable {
   readonly #options: SessionsTableOptions
@@ -87,17 +87,17 @@ export class SessionsTable {
     this.#options = options
   }
 
-  /** Those that have been read, the newest first; the same array until one has come or changed. */
+  /** The rows read so far, newest first; the same array until one changes or is added. */
   get rows(): readonly SessionRow[] {
     return this.#rows
   }
 
-  /** Whether all have been read once. */
+  /** Whether all were read once. */
   get isWhole(): boolean {
     return this.#isWhole
   }
 
-  /** Reads all of them, and goes on looking until the signal aborts. */
+  /** Reads all of them, and repeats until the signal aborts. */
   async follow(): Promise<void> {
     const { signal } = this.#options
     const { clock } = this.#options.world
@@ -107,7 +107,7 @@ export class SessionsTable {
     }
   }
 
-  /** What cannot be read now is looked at again. */
+  /** Retry unreadable ones at the next look. */
   #passOver(error: unknown): void {
     if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
     this.#options.onProblem(`The sessions cannot be read now: ${messageOf(error)}`)
@@ -122,7 +122,7 @@ export class SessionsTable {
     const gone = [...this.#known.keys()].filter(key => !there.has(key))
     for (const key of gone) this.#known.delete(key)
     const due = found.filter(({ key }) => this.#isDue(key))
-    // The rest in turn: one that has ended may be gone on with.
+    // Check the others in turn: an ended session may be resumed.
     const ended = found.filter(({ key }) => this.#known.has(key) && !this.#isDue(key))
     const from = ended.length === 0 ? 0 : this.#looked % ended.length
     this.#looked = from + MOST_LOOKED
@@ -134,7 +134,7 @@ export class SessionsTable {
       for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
         hasChanged = (await this.#read(next)) || hasChanged
         since += 1
-        // The first screen is there at once.
+        // Show the first screen at once.
         if (!hasChanged || (this.#rows.length > 0 && since % BATCH !== 0)) continue
         hasChanged = false
         this.#show()
@@ -147,7 +147,7 @@ export class SessionsTable {
     if (hasChanged || !wasWhole) this.#show()
   }
 
-  /** Whether it has not been read yet, or had not ended when it was. */
+  /** Returns whether it is unread, or was not ended when it was read. */
   #isDue(key: string): boolean {
     const row = this.#known.get(key)?.row ?? null
     return row === null || !isOver(row)
@@ -160,12 +160,12 @@ export class SessionsTable {
     this.#options.onChange()
   }
 
-  /** Reads one; true if it is another than before. */
+  /** Reads one row; returns true if it changed. */
   async #read({ place, id, key }: { place: Place; id: string; key: string }): Promise<boolean> {
     const stamp = await stampOf(place.records.journal(id))
     const known = this.#known.get(key)
     const isSameRunner = runnerKey(known?.place.runner ?? null) === runnerKey(place.runner)
-    // Whether a call runs its own lock says.
+    // Only its own lock says whether a call runs.
     const isKnown = known?.row == null || isOver(known.row) || (known.row.call === null && isSameRunner)
     if (known?.stamp === stamp && isKnown) return false
     const row = await readRow(place, id, key, this.#options.world)
@@ -204,7 +204,7 @@ export class SessionsTable {
   }
 }
 
-/** Without what is there twice of a fleet: what a worker of this machine runs is seen as it is, and else by its copy. */
+/** Removes duplicates of a fleet: a session that this machine's worker runs shows as it is, any other as its copy. */
 function eachOnce(places: readonly Place[]): Place[] {
   const found = places.map(place => ({ place, session: fleetSessionOf(place.records) }))
   const copied = new Set(found.flatMap(({ session }) => (session?.isCopy === true ? [session.id] : [])))
@@ -223,7 +223,7 @@ function isOver({ standing }: SessionRow): boolean {
   return standing === 'ended' || standing === 'broken'
 }
 
-/** A directory whose sessions are shown, and who runs there now. */
+/** A directory with shown sessions, and its runner now. */
 interface Place {
   worktree: string | null
   records: Records
@@ -300,10 +300,10 @@ function ofState(state: SessionState, standing: SessionStatus, now: number): Row
   }
 }
 
-/** More than the last event of a session has, as good as always. */
+/** Almost always larger than a session's last event. */
 const END_BYTES = 8 * 1024
 
-/** A session that has ended, by the first and the last events of its journal; null if these do not say it. */
+/** Reads an ended session from the journal's first and last events; null: they are not enough. */
 async function readEnds(records: Records, id: string): Promise<RowFacts | null> {
   const path = records.journal(id)
   const { size } = await lstat(path).catch(() => ({ size: 0 }))
@@ -317,11 +317,11 @@ async function readEnds(records: Records, id: string): Promise<RowFacts | null> 
   const created = await firstEvent(path)
   if (created?.type !== 'session-created') return null
   const kind = records.templates.get(created.template)
-  // Of a template that is not known the fold says what is to be said.
+  // The fold reports an unknown template.
   return kind === undefined ? null : ofEnds(created, ended, kind.isCall === true)
 }
 
-/** Events after which a session has not ended. */
+/** Events after which a session is not ended. */
 const GOES_ON: ReadonlySet<Recorded['type']> = new Set(['session-created', 'session-resumed', 'round-started'])
 
 function ofEnds(created: RecordedOf<'session-created'>, ended: RecordedOf<'session-ended'>, isCall: boolean): RowFacts {
@@ -346,7 +346,7 @@ function firstLine(goal: string): string {
   return (/\S[^\r\n]*/.exec(goal.slice(0, 4_000))?.[0] ?? '').slice(0, GOAL_CHARS).toWellFormed()
 }
 
-/** The noon of the day in an id, local; Unix time, ms. */
+/** Returns the local noon of an id's day; Unix time, ms. */
 function dayOf(id: string): number {
   return new Date(Number(id.slice(0, 4)), Number(id.slice(4, 6)) - 1, Number(id.slice(6, 8)), 12).getTime()
 }

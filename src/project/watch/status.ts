@@ -37,8 +37,8 @@ import { boardPlaceOf, readTaskBoard } from './task-watch.ts'
 type StatusWorld = Pick<World, 'clock' | 'env' | 'platform'>
 
 /**
- * What runs in a work directory or in one of the worktrees beside it, how far its session is, and what waits.
- * @param say told what cannot be read
+ * Returns what runs in a work directory or its worktrees, each session's progress, and the queue.
+ * @param say receives a sentence for each unreadable place
  */
 export async function readStatus(
   world: StatusWorld,
@@ -58,7 +58,7 @@ async function readPlace(
   { records, worktree }: SessionsPlace,
   say: (problem: string) => void,
 ): Promise<PlaceReport> {
-  // Before the journal: a session that ends while it is read must not look cut off.
+  // Read the lock before the journal: a session that ends meanwhile must not look cut off.
   const runner = await askWhoRuns(records.lock, world.platform, say)
   const id = await latestSession(records, say)
   const session = id === null ? null : await readSession(records, id, runner, world)
@@ -69,15 +69,15 @@ async function readPlace(
     worktree,
     runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
     session,
-    // Where there is one, the calls beside it are not told apart for a number.
+    // If there is a session, count the calls too: it is only a number.
     sessions: (id === null ? await newestSessions(records, Number.POSITIVE_INFINITY) : await records.sessions()).length,
     queued: prompts.length,
   }
 }
 
 /**
- * How far a session is; null if its journal does not say what it is about.
- * @param runner who runs in its directory, as of `askWhoRuns`
+ * Returns a session's progress; null if its journal does not name its goal.
+ * @param runner the holder of its directory's lock, by `askWhoRuns`
  */
 export async function readSession(
   records: Records,
@@ -135,7 +135,7 @@ export async function readSession(
   }
 }
 
-/** What a running session waits for a person in. */
+/** Returns why a running session waits for a person. */
 function heldReport({
   pausedAt,
   holdEnd,
@@ -152,7 +152,7 @@ function isoTime(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** More than come between two events that a person is told of. */
+/** More than come between two events that a person sees. */
 const RECENT_EVENTS = 100
 
 async function readToEnd(
@@ -168,11 +168,14 @@ async function readToEnd(
   return { state, warnings, last: null }
 }
 
-/** Behind so many events, or the first thing that an agent did, no warning is one of the start. */
+/** After this many events, or an agent's first action, a warning is not from the start. */
 const START_EVENTS = 200
 const MOST_WARNINGS = 30
 
-/** The warnings with which a session began, and those among its last events, each once. Reads only the two ends of the journal. */
+/**
+ * Returns the warnings from a session's start and among its last events, without duplicates. Reads only the journal's two
+ * ends.
+ */
 async function warningsOf(path: string, recent: RecentPast['events']): Promise<string[]> {
   const found = new Set<string>()
   const add = (event: Recorded) => {
@@ -189,8 +192,8 @@ async function warningsOf(path: string, recent: RecentPast['events']): Promise<s
 }
 
 /**
- * What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. Which of
- * the tasks is the current one, by `MAIN.md`, is of interest only while somebody runs the session.
+ * Returns the tasks of `tasks.json` now, for a build as far as codemachine believes it; null: there are none, or it is being
+ * written. The current task, from `MAIN.md`, matters only while the session runs.
  */
 async function taskBoardOf(
   records: Records,

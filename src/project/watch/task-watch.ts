@@ -17,23 +17,26 @@ import { latestSession } from '../find.ts'
 import { redactorOfProject } from '../secrets/redactor.ts'
 import type { World } from '../world.ts'
 
-/** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
+/** Folder of a session's memory, and the work directory around it. Absolute paths. */
 export interface BoardPlace {
   folder: string
   directory: string
-  /** Takes the secrets out of what is read there: a board is for showing. */
+  /** Removes secrets from their text: a board is shown. */
   redactor: Redactor
-  /** Where what is worked on stands; null: that is not known yet; left out: in the folder. */
+  /** Returns the files of the current work; null: not known yet; left out: those in the folder. */
   work?: () => WorkFiles | null
 }
 
-/** The files that say what is worked on: those of a session, of its plan, or of the scope that it is in. */
+/** Files of the current work: of a session, its plan, or its scope. */
 interface WorkFiles {
   main: string
   tasks: string
 }
 
-/** Where the memory of a session in this work directory lies. @param redactor of who is shown it */
+/**
+ * Returns the places of a session's memory in this work directory.
+ * @param redactor removes the secrets that its viewer must not see
+ */
 export function boardPlaceOf(
   { directory, sessionFolder: folderOf }: Records,
   id: string,
@@ -54,14 +57,14 @@ export function boardPlaceOf(
 type Known = Pick<SessionState, 'id' | 'kind' | 'scope'> | null
 
 /**
- * What the memory of a session says now; empty as far as it is not there, or not whole.
- * @param part `tasks`: `MAIN.md` is not read, so that there is no title, and the current task is the first open one
+ * Reads a session's memory; empty where it is missing or incomplete.
+ * @param part `tasks`: skips `MAIN.md`, so there is no title, and the current task is the first open one
  */
 export async function readTaskBoard(place: BoardPlace, part: BoardPart = 'all'): Promise<TaskBoard> {
   return await new BoardFiles(place, null, part).read()
 }
 
-/** The files of the plan that a session works by, as they are now, without secrets; one that cannot be read is left out. */
+/** Returns the session's plan files as they are now, without secrets; skips unreadable ones. */
 export async function readPlanFiles({
   directory,
   redactor,
@@ -88,14 +91,11 @@ interface TaskWatchOptions extends BoardPlace {
   clock: Clock
   /** Ends the watching. */
   signal: AbortSignal
-  /** Told what the memory says, first and whenever that has changed. */
+  /** Receives the memory's content, first and after each change. */
   onBoard: (board: TaskBoard) => void
 }
 
-/**
- * Watches the memory of a session until `signal`. A file that is only half written, or gone, counts as what it said
- * when it was whole.
- */
+/** Watches a session's memory until `signal`. For a missing or half-written file its last complete content counts. */
 export async function watchTasks(options: TaskWatchOptions): Promise<void> {
   const { folder, directory, clock, signal, onBoard } = options
   const files = new BoardFiles(options, clock)
@@ -110,14 +110,14 @@ export async function watchTasks(options: TaskWatchOptions): Promise<void> {
   }
 }
 
-/** For what a watcher has missed, or where there can be none. */
+/** Catches changes that a watcher missed, or where no watcher works. */
 const POLL_MS = 2000
-/** An agent writes more than one file at a time. */
+/** An agent writes several files at a time. */
 const PACE_MS = 100
-/** A file system's stamps are too coarse to tell a second write in the same moment from the first. */
+/** A file system's stamps may be too coarse to show a second write at the same moment. */
 const COARSEST_STAMP_MS = 2000
 
-/** A goal of up to 1 MiB, and as much again of what agents write. */
+/** A goal of up to 1 MiB, and as much again from agents. */
 const MAIN_BYTES = 2 * 1024 * 1024
 const TASKS_BYTES = 4 * 1024 * 1024
 
@@ -126,7 +126,7 @@ class BoardFiles {
   readonly #main: FileOfBoard<BoardMain>
   readonly #clock: Clock | null
   readonly #part: BoardPart
-  /** Of what is worked on: that of the session, unless it is in a scope. */
+  /** Files of the session, or of its scope. */
   #work: FileOfBoard<BoardMain> | null = null
   #tasks: FileOfBoard<readonly BoardTask[]> | null = null
 
@@ -139,7 +139,7 @@ class BoardFiles {
 
   async read(): Promise<TaskBoard> {
     await this.#look().catch(error => {
-      // What cannot be read now (too many open files, say) is read the next time.
+      // Retry an unreadable file next time (such as: too many open files).
       if (systemErrorCode(error) === null) throw error
     })
     const [main, work, tasks] = [this.#main.file.good, this.#work?.file.good, this.#tasks?.file.good ?? []]
@@ -156,7 +156,7 @@ class BoardFiles {
     }
   }
 
-  /** What is worked on may lie elsewhere now. */
+  /** The current work may have moved to other files. */
   #follow(): void {
     const { folder, work } = this.#place
     const now = work === undefined ? { main: this.#main.path, tasks: join(folder, 'tasks.json') } : work()
@@ -170,7 +170,7 @@ class BoardFiles {
 
   #mainAt(path: string): FileOfBoard<BoardMain> {
     const parse = async (text: string) => {
-      // Loaded only for a file that is there: it brings all that reads YAML.
+      // Loaded only for an existing file: it needs the YAML parser.
       const { parseBoardMain } = await import('../../workspace/memory/main-file.ts')
       return parseBoardMain(text, each => this.#place.redactor.text(each))
     }
@@ -183,7 +183,7 @@ interface FileOfBoard<T> {
   file: BoardFile<T>
 }
 
-/** What a text says; null if it is not whole. */
+/** Parses a text; null if it is incomplete. */
 type Parse<T> = (text: string) => T | null | Promise<T | null>
 
 /** A memory file that an agent may be writing. */
@@ -193,10 +193,10 @@ class BoardFile<T> {
   readonly #parse: Parse<T>
   readonly #clock: Clock | null
   #key: string | null = null
-  /** What it said when it was whole last. */
+  /** Its last complete content. */
   good: T | null = null
 
-  /** @param clock null: it is read only once */
+  /** @param clock null: read only once */
   constructor(path: string, limit: number, parse: Parse<T>, clock: Clock | null) {
     this.#path = path
     this.#limit = limit
@@ -218,7 +218,7 @@ class BoardFile<T> {
   }
 }
 
-/** The session that the runner is at, as `statusLine` says it; null if it is at none just now. */
+/** Returns the runner's current session as in `statusLine`; null: none now. */
 export async function runningInOneLine(
   records: Records,
   runner: LockHolder,
@@ -228,7 +228,7 @@ export async function runningInOneLine(
   if (id === null) return null
   const state = await foldJournal(records, id, 'ends')
   if (state === null || sessionStatusOf(state, runner) !== 'running') return null
-  // Loaded only for a session that runs: what measures texts in cells takes long to load.
+  // Loaded only for a running session: measuring texts in cells is slow to load.
   const { statusLine } = await import('../../tell/words/doing.ts')
   const place = boardPlaceOf(records, id, redactorOfProject({ env, clock }, records), () => state)
   return statusLine(state, await readTaskBoard(place), clock.now())

@@ -9,17 +9,17 @@ import type { WatchUpdate } from '../library.ts'
 import type { World } from '../world.ts'
 import { followSession } from './feed.ts'
 
-/** What of a session can be waited for, beside its end. */
+/** Events to wait for, apart from a session's end. */
 export const AWAITED = ['needs-person', 'round'] as const
 type Awaited = (typeof AWAITED)[number]
 
-/** What has come of waiting. */
+/** Result of a wait. */
 interface Happened {
-  /** `cut-off`: nobody runs it any more, and it has not come to its end; `nothing`: the time is over. */
+  /** `cut-off`: not ended, but no process runs it; `nothing`: the time is over. */
   what: 'ended' | 'cut-off' | Awaited | 'nothing'
   /** In a sentence or a few words; empty for nothing. */
   words: string
-  /** How many of its events are known now: a wait that begins after these misses nothing. */
+  /** Number of known events: a wait that begins after these misses nothing. */
   seen: number
   standing: SessionStatus
 }
@@ -27,16 +27,16 @@ interface Happened {
 interface WaitOptions {
   records: Records
   id: string
-  /** Its end is waited for in any case. */
+  /** Further events; the end always counts. */
   wanted: ReadonlySet<Awaited>
-  /** How many of its events are known; null: what holds just now is told at once, and then what comes. */
+  /** Number of known events; null: the current state counts at once, then new events. */
   seen: number | null
   mostMs: number
   /** Ends the waiting. */
   signal: AbortSignal
 }
 
-/** Waits until something happens in a session, whoever runs it. */
+/** Waits until something happens in a session, in any process. */
 export async function waitForSession(
   world: Pick<World, 'clock' | 'platform' | 'pid'>,
   options: WaitOptions,
@@ -53,7 +53,7 @@ export async function waitForSession(
     for await (const update of following) {
       const happened = await watched.take(update)
       if (happened !== null) return happened
-      // Whoever is told of the end may begin the next one, or verify: that is refused while the run has not let go.
+      // The caller may begin or verify a session next, which fails until the run has released its lock.
       if (watched.hasEnded && timers.length === 1) timers.push(endAfter(LET_GO_MS))
     }
     return watched.atLast()
@@ -63,7 +63,7 @@ export async function waitForSession(
   }
 }
 
-/** What is known of a session that is followed, and whether that is what is waited for. */
+/** Known facts of a followed session, and whether the wait is over. */
 class WatchedSession {
   readonly #options: Pick<WaitOptions, 'records' | 'wanted' | 'seen'>
   #isAttached = false
@@ -76,7 +76,7 @@ class WatchedSession {
     this.#known = options.seen ?? 0
   }
 
-  /** What has happened; null: nothing that is waited for, or the run has yet to let go. */
+  /** Returns what happened; null: nothing wanted yet, or the run still holds its lock. */
   async take(update: WatchUpdate): Promise<Happened | null> {
     switch (update.kind) {
       case 'event':
@@ -99,7 +99,7 @@ class WatchedSession {
     }
   }
 
-  /** When nothing more comes, or the time is over. */
+  /** Returns the result when no more updates come, or the time is over. */
   atLast(): Happened {
     if (!this.hasEnded) return this.#happened('nothing')
     this.#standing = 'ended'
@@ -134,11 +134,11 @@ class WatchedSession {
   }
 }
 
-/** Who waits is a program: a decision whose default is taken where nobody watches is not put off by it. */
+/** The caller is a program, so it must not delay a decision's default. */
 const UNSEEN = { unattended: true, onProblem: () => {} } as const
 const CUT_OFF = 'No process runs it, and it has not ended; it can be resumed.'
 const MOST_WORDS = 1_000
-/** How long a run is given to let go of the directory once its session has ended, ms: it writes the report first. */
+/** How long a run may hold its lock after its session's end, in ms: it writes the report first. */
 const LET_GO_MS = 5_000
 
 function isAwaited(event: Recorded, state: SessionState, wanted: ReadonlySet<Awaited>): boolean {
@@ -151,7 +151,7 @@ function needsPerson(event: Recorded, state: SessionState): boolean {
     case 'decision-asked':
       return true
     case 'hold-until':
-      // Of a decision it was told when it was asked.
+      // A decision was already reported when it was asked.
       return state.decision === null
     case 'task-judged':
       return event.verdict === 'parked'
@@ -160,14 +160,14 @@ function needsPerson(event: Recorded, state: SessionState): boolean {
   }
 }
 
-/** What a person would see that they are asked now; null if that is nothing. */
+/** Returns the question that a person sees now; null: none. */
 async function whatIsAsked(records: Records, { id, decision }: SessionState): Promise<string | null> {
   if (decision !== null) return decision.title
   return (await questionsOrNone(records, id, () => {})).find(({ answer }) => answer === null)?.text ?? null
 }
 
 function wordsOf(event: Recorded, state: SessionState): string {
-  // As where it is open already when the wait begins; an event line says how a person answers it in a terminal.
+  // Same words as for a question that is open at the start; an event line names terminal commands.
   if (event.type === 'decision-asked') return event.title
   return describeEvent(event, state)?.text ?? ''
 }

@@ -10,28 +10,28 @@ import { settingsOf } from '../open-run.ts'
 import { findCertificate, newestProved } from '../proof/verify.ts'
 import type { World } from '../world.ts'
 
-/** What one side of a merge wants to be proved. */
+/** Proof that one side of a merge demands. */
 export interface Demand {
   gates: readonly DemandedGate[]
-  /** `key=value` pairs handed to codex. */
+  /** `key=value` pairs for codex. */
   overrides: readonly string[]
-  /** Globs of what counts as part of the tree although git ignores it. */
+  /** Globs of files that belong to the tree although git ignores them. */
   lookedAt: readonly string[]
 }
 
-/** A gate or a check that has to pass on a merge. */
+/** A gate or check that a merge must pass. */
 export interface DemandedGate {
-  /** Its name is unlike that of any other. */
+  /** The gate, with a unique name. */
   gate: CertifiedGate
-  /** Where it runs, relative to the top of the work tree; empty: there. */
+  /** Its folder, relative to the top of the work tree; empty: the top. */
   folder: string
-  /** Those of a check, laid while it runs; none: it is a gate. */
+  /** Files of a check while it runs; none: it is a gate. */
   files: readonly { path: string; text: string }[]
-  /** Whether the certificate of the landing names it: the checks of what was there before are not asked for again. */
+  /** Whether the landing's certificate names it: checks of earlier work are not demanded again. */
   isKept: boolean
 }
 
-/** What was proved last below the top of a work tree. */
+/** Last proof below the top of a work tree. */
 export interface ProvedBefore {
   certificate: Certificate
   /** Whether no newer session has begun there. */
@@ -40,8 +40,8 @@ export interface ProvedBefore {
 }
 
 /**
- * What was proved last in a work tree, in its top folder or one of these; null: nothing was.
- * @param of by which its checks are told apart, and whether these are kept
+ * Returns the last proof in a work tree, in its top folder or one of these; null: none.
+ * @param of the name for its checks, and whether to keep them
  */
 export async function provedBefore(
   own: Records,
@@ -70,7 +70,7 @@ export async function provedBefore(
   return { certificate, isNewest: (await newestAtWork(records)) === id, demand: { gates: all, overrides, lookedAt } }
 }
 
-/** What the settings of the target want; of a branch that is not checked out, those of its last commit. */
+/** Returns the demands of the target's settings; for a branch that is not checked out, those of its last commit. */
 export async function demandOfSettings(
   world: World,
   checkout: Checkout,
@@ -107,7 +107,9 @@ async function settingsInCommit(
 
 const SETTINGS_FILE = 'codemachine.toml'
 
-/** What several sides want together: of gates with the same command in the same folder the first, each with a name of its own. */
+/**
+ * Joins the demands of several sides. Of gates with the same command and folder it takes the first; each gets a unique name.
+ */
 export function together(demands: readonly Demand[]): Demand {
   const gates: DemandedGate[] = []
   const isSame = (one: DemandedGate, other: DemandedGate) =>

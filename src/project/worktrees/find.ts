@@ -18,19 +18,22 @@ import {
   writtenAt,
 } from '../find.ts'
 
-/** The most folders beside a checkout that are looked at. */
+/** Most folders next to a checkout to look at. */
 const MOST_FOLDERS = 1000
 
 /**
- * A directory, and the same folder of each worktree of its checkout in which a session has begun, by name. Where no worktree was
- * made it takes a few looks for a folder.
- * @param onProblem told a sentence for each that is passed over
+ * Returns a directory, and the same folder of each worktree with a session, by name. Without worktrees it takes only a few
+ * file look-ups.
+ * @param onProblem receives a sentence for each skipped one
  */
 export async function placesAround(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
   return [{ worktree: null, records }, ...(await worktreePlaces(records, onProblem))]
 }
 
-/** As `findSession`, also of the worktrees: `docs:20261120_1` is one of the worktree `docs`, `.:20261120_1` one of the directory itself. */
+/**
+ * Does the same as `findSession`, worktrees included: `docs:20261120_1` is in the worktree `docs`, `.:20261120_1` in the
+ * directory itself.
+ */
 export async function findSessionAround(
   records: Records,
   wanted: string | null,
@@ -43,14 +46,14 @@ export async function findSessionAround(
 }
 
 /**
- * The same folder of each worktree that codemachine made of the checkout around a directory, by name, if a session has begun
- * there. No git runs: its place and name are those that codemachine gives, its `.git` leads to the repository, and what is read of
- * it are its records, which no agent can write. A link leads nowhere.
+ * Returns the same folder of each codemachine worktree around a directory, by name, if a session has begun there. No git
+ * runs: place and name are codemachine's own, its `.git` leads to the repository, and it reads only the records, which no
+ * agent can write. It follows no links.
  */
 async function worktreePlaces(records: Records, onProblem: (problem: string) => void): Promise<SessionsPlace[]> {
   const main = await checkoutWithWorktrees(records.directory)
   if (main === null) return []
-  // Only where there are some.
+  // Load them only if there are worktrees.
   const [{ findRepository }, { isWorktreeName, refuseForgedWorktree, worktreeLocation }] = await Promise.all([
     import('../../workspace/git/git.ts'),
     import('../../workspace/worktree/worktree.ts'),
@@ -95,14 +98,14 @@ async function namesIn(
   return names.sort()
 }
 
-/** How a session of a place is typed where several have one of its id. */
+/** Returns how to type a session if several places have its id. */
 function typedAs({ worktree }: Pick<SessionsPlace, 'worktree'>, id: string): string {
   return `${worktree ?? '.'}:${id}`
 }
 
 /**
- * The session that is meant of several places; without a word that of `placeInFront`. A `UserError` that names those near if it
- * is none or not one.
+ * Returns the meant session of several places; without a word that of `placeInFront`. Throws a `UserError` that names
+ * similar ones if there is none, or several.
  */
 async function findAmong(
   places: readonly SessionsPlace[],
@@ -134,7 +137,10 @@ function ambiguous(what: string, names: string): UserError {
   return new UserError('CM0604', `${what}, of the checkout and its worktrees; name the worktree, too.`, { hint: names })
 }
 
-/** What `docs:20261120_1` names: the place, null if it names none, and the word behind the colon. A `UserError` if there is no such place. */
+/**
+ * Splits `docs:20261120_1` into place (null: none named) and the word after the colon. Throws a `UserError` if there is no
+ * such place.
+ */
 function placeNamed(places: readonly SessionsPlace[], typed: string): { named: SessionsPlace | null; word: string } {
   const colon = typed.indexOf(':')
   if (colon === -1) return { named: null, word: typed }
@@ -146,7 +152,7 @@ function placeNamed(places: readonly SessionsPlace[], typed: string): { named: S
   })
 }
 
-/** The place whose session runs, the directory itself first; where none does, that whose session was written to last. */
+/** Returns the place of a running session, the directory itself first; if none runs, that of the newest write. */
 export async function placeInFront(
   places: readonly SessionsPlace[],
   { platform, replays = 'counted' }: { platform: NodeJS.Platform; replays?: Replays },
@@ -168,8 +174,8 @@ export async function placeInFront(
 }
 
 /**
- * Where what a person asks of a session that runs is meant for: the directory, or the only worktree of its checkout in which a
- * session runs while none does in the directory. A `UserError` if several do.
+ * Returns the place for a command to a running session: the directory, or its checkout's only worktree with a running
+ * session if none runs in the directory. Throws a `UserError` if several run.
  */
 export async function placeAtWork(
   records: Records,
@@ -189,7 +195,7 @@ export async function placeAtWork(
   )
 }
 
-/** As `findQuestion`, also of the worktrees: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` where only one has it. */
+/** Does the same as `findQuestion`, worktrees included: `docs:20261120_1/Q1`, `docs:Q1`, or `Q1` if only one has it. */
 export async function findQuestionAround(
   own: Records,
   typed: string,
@@ -222,7 +228,7 @@ export async function findQuestionAround(
   throw ambiguous(`"${oneLine(typed, 60)}" may mean ${found.length} questions`, some(names))
 }
 
-/** Of questions of one name those that are open, and of these those whose session runs, if there are any. */
+/** Of questions with the same name, returns the open ones, and of these, those with a running session, if any. */
 async function likeliest<T extends SessionsPlace & { asked: AskedQuestion }>(
   found: readonly T[],
   { platform }: { platform: NodeJS.Platform },

@@ -5,26 +5,26 @@ import type { World } from '../world.ts'
 import { provedBefore } from './demands.ts'
 import { foldersOf, hasWork, type Landed, Landing, type LandingPlace, type LandingTerms, stateOf } from './land.ts'
 
-/** What became of a worktree in a queue. */
+/** Result of a worktree in a queue. */
 export interface QueueEntry {
   worktree: string
-  /** Null: it was not touched, or has failed. */
+  /** Null: it was not tried, or failed. */
   landed: Landed | null
-  /** Why it was not landed; null: it has landed, or nobody came to it. */
+  /** Why it did not land; null: it landed, or was not tried. */
   error: UserError | null
 }
 
 /** A worktree that a queue may land. */
 export interface Candidate {
   name: string
-  /** The session that was done there last; null: none was, or a newer one has begun since. */
+  /** Its last finished session; null: none, or a newer one has begun since. */
   session: string | null
-  /** What it holds, in a few words. */
+  /** Its content in a few words. */
   holds: string
 }
 
 /**
- * The worktrees that have something to land, those first whose session was done first.
+ * Returns the worktrees with something to land, in the order in which their sessions finished.
  * @param names only these, in this order; null: all
  */
 export async function landable(
@@ -50,18 +50,18 @@ export async function landable(
   return found.sort((a, b) => placeOf(a) - placeOf(b))
 }
 
-/** What came of a queue. */
+/** Result of a queue. */
 export interface QueueResult {
   entries: readonly QueueEntry[]
-  /** The id of what is kept of all that landed together; null: nothing has. */
+  /** Id of the record of everything that landed; null: nothing landed. */
   record: string | null
-  /** Why it was broken off; null: it was not. */
+  /** Why it was interrupted; null: it was not. */
   interrupted: Interrupted | null
 }
 
 /**
- * Lands one worktree after the other, each merged with what has landed before it and proved again. One that fails stays as it
- * is, and the next goes on. A `UserError` with exit code 6 while somebody runs in the checkout.
+ * Lands worktrees one after the other, each merged with the earlier ones and proved again. A failed one is left as it is,
+ * and the next follows. Throws a `UserError` with exit code 6 while a codemachine runs in the checkout.
  */
 export async function landQueue(
   world: World,

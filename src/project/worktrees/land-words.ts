@@ -3,16 +3,16 @@ import { formatCount, formatDuration } from '../../tell/words/numbers.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { Landed, LandingPlace } from './land.ts'
 
-/** How it was landed, as far as it is told. */
+/** Facts of a landing, for its description. */
 interface Told {
   place: Pick<LandingPlace, 'checkout' | 'target'>
-  /** The id of what is kept of the landing; null: nothing is. */
+  /** Id of the landing's record; null: none. */
   record: string | null
-  /** Whether it was to be proved. */
+  /** Whether a proof was wanted. */
   verify: boolean
 }
 
-/** What came of landing a worktree, in lines. */
+/** Describes a landed worktree in lines. */
 export function describeLanded(landed: Landed, { place: { checkout, target }, record, verify }: Told): string[] {
   const { root } = checkout.repository
   const { branch, into, commit, files, top } = landed
@@ -26,7 +26,7 @@ export function describeLanded(landed: Landed, { place: { checkout, target }, re
   ]
 }
 
-/** What was proved of a merge, a sentence. */
+/** Describes the proof of a merge in a sentence. */
 export function proofLine({ gates }: Landed, { record, verify }: Pick<Told, 'record' | 'verify'>): string {
   if (!verify) return 'Not proved: --no-verify.'
   if (gates.length === 0) return 'Not proved: neither side has gates.'

@@ -32,33 +32,33 @@ import type { World } from '../world.ts'
 import { type Demand, demandOfSettings, type ProvedBefore, provedBefore, together } from './demands.ts'
 import { type ProvedGate, proveMerge } from './prove-merge.ts'
 
-/** How work is landed. */
+/** How to land work. */
 export interface LandingTerms extends Omit<CommandsWanted, 'overrides'> {
-  /** Of the merge; left out: one that names the branch. */
+  /** Message of the merge; left out: one that names the branch. */
   message?: string | undefined
-  /** With what message what is not committed in the worktree is committed first; left out: it is not. */
+  /** Message with which to commit the worktree's uncommitted changes first; left out: do not commit them. */
   commit?: string | undefined
-  /** Whether the merge is proved first. */
+  /** Whether to prove the merge first. */
   verify: boolean
 }
 
-/** What came of landing a worktree. */
+/** Result of landing a worktree. */
 export interface Landed {
   worktree: string
   branch: string
-  /** Its top folder; null: it is gone. */
+  /** Its top folder; null: removed. */
   top: string | null
   into: string
-  /** The merge; null: there was nothing new. */
+  /** The merge; null: nothing new. */
   commit: string | null
   files: number
-  /** The newest session of the worktree that was done; null: there was none. */
+  /** Newest finished session of the worktree; null: none. */
   session: string | null
-  /** What ran on the merge. */
+  /** Gates that ran on the merge. */
   gates: readonly ProvedGate[]
 }
 
-/** A gate fails on a merge. */
+/** Error: a gate fails on a merge. */
 export class MergeFails extends UserError {
   readonly gates: readonly ProvedGate[]
 
@@ -68,7 +68,7 @@ export class MergeFails extends UserError {
   }
 }
 
-/** Where work is landed: the checkout around a directory, and a branch of it. */
+/** Where to land work: the checkout around a directory, and one of its branches. */
 export interface LandingPlace {
   checkout: Checkout
   target: LandingTarget
@@ -76,7 +76,7 @@ export interface LandingPlace {
 }
 
 /**
- * Finds where work is landed. A `UserError` where nothing can be.
+ * Finds where to land work. Throws a `UserError` if that is impossible.
  * @param onto the branch; null: the one that is checked out
  */
 export async function findLandingPlace(world: World, directory: string, onto: string | null): Promise<LandingPlace> {
@@ -88,7 +88,7 @@ export async function findLandingPlace(world: World, directory: string, onto: st
   })
 }
 
-/** As it does, but for git that was ended with the program: an `Interrupted` then. */
+/** Runs an action. If git was stopped with the program, throws `Interrupted`. */
 async function orInterrupted<T>({ signal }: World, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
@@ -98,8 +98,8 @@ async function orInterrupted<T>({ signal }: World, action: () => Promise<T>): Pr
 }
 
 /**
- * Merges what was done in a worktree into a branch, while nothing runs in either, if the merge passes all gates of both sides. A
- * `UserError` if it is not merged.
+ * Merges a worktree's finished work into a branch while nothing runs in either, if the merge passes all gates of both sides.
+ * Throws a `UserError` if it is not merged.
  * @param name of the worktree; left out: the only one that has something to land
  */
 export async function landWorktree(
@@ -114,7 +114,7 @@ export async function landWorktree(
   return { ...landed, record: landing.record }
 }
 
-/** Work that is landed, a worktree after the other, with the checkout held meanwhile. */
+/** A landing of worktrees, one after the other; it holds the checkout meanwhile. */
 export class Landing implements AsyncDisposable {
   readonly #world: World
   readonly #place: LandingPlace
@@ -122,9 +122,9 @@ export class Landing implements AsyncDisposable {
   readonly #work: OpenWorkDirectory
   readonly #opened: Cleanup
   readonly #startedAt: number
-  /** Of all that has landed. */
+  /** Demands of everything that landed. */
   readonly #demands: Demand[] = []
-  /** Of what was there before; null: not asked yet. */
+  /** Demands of earlier work on the target; null: not read yet. */
   #ofTarget: Demand[] | null = null
   readonly #parts: CertifiedPart[] = []
   #record: string | null = null
@@ -143,7 +143,7 @@ export class Landing implements AsyncDisposable {
     this.#startedAt = world.clock.now()
   }
 
-  /** A `UserError` with exit code 6 while somebody runs in the checkout. */
+  /** Throws a `UserError` with exit code 6 while a codemachine runs in the checkout. */
   static async open(world: World, place: LandingPlace, terms: LandingTerms): Promise<Landing> {
     await using opened = new Cleanup()
     const { checkout, records } = place
@@ -153,7 +153,7 @@ export class Landing implements AsyncDisposable {
     return new Landing(world, place, terms, { work, opened: opened.move() })
   }
 
-  /** The id of what is kept of it; null: nothing has landed. */
+  /** Id of the landing's record; null: nothing landed. */
   get record(): string | null {
     return this.#record
   }
@@ -162,7 +162,10 @@ export class Landing implements AsyncDisposable {
     await this.#opened[Symbol.asyncDispose]()
   }
 
-  /** Lands a worktree. A `UserError` if it is not merged; an `Interrupted` if the program has to end. Nothing has moved then. */
+  /**
+   * Lands a worktree. Throws a `UserError` if it is not merged, `Interrupted` if the program must end; then nothing has
+   * changed.
+   */
   async land(name: string): Promise<Landed> {
     return await orInterrupted(this.#world, async () => {
       const chosen = await named(this.#place, name)
@@ -193,7 +196,7 @@ export class Landing implements AsyncDisposable {
     const proved = verify ? await this.#prove(chosen, merge, demand) : { gates: [], codex: null }
     const inTheWay = await moveTarget(checkout, target, merge, { branch, aside, top })
     if (inTheWay.length > 0) throw this.#refusal(branch, { kind: 'in-the-way', files: inTheWay })
-    // It has landed: what follows is not broken off, and takes nothing back.
+    // It has landed: later steps are not interrupted, and undo nothing.
     this.#place.target = { ...target, commit: merge.commit }
     if (before !== null) this.#demands.push(before.demand)
     const { session = null, tree = null } = before?.certificate ?? {}
@@ -215,7 +218,7 @@ export class Landing implements AsyncDisposable {
     return await provedBefore(records, { top, folders }, { name, keepsChecks: true }, this.#terms.say)
   }
 
-  /** Of what has landed, then what was proved last of the target, and its settings. */
+  /** Returns the demands of landed work, then of the target's last proof and its settings. */
   async #demandsOfTarget(): Promise<Demand[]> {
     const { checkout, target, records } = this.#place
     if (this.#ofTarget === null) {
@@ -247,7 +250,7 @@ export class Landing implements AsyncDisposable {
     )
   }
 
-  /** Writes the certificate of all that has landed so far. */
+  /** Writes the certificate of everything that has landed so far. */
   async #keep(demand: Demand, { gates: proved, codex }: { gates: readonly ProvedGate[]; codex: string | null }) {
     const { checkout, target, records } = this.#place
     const { clock, node, platform } = this.#world
@@ -316,7 +319,7 @@ export class Landing implements AsyncDisposable {
 
 const TO_LAND_AGAIN = 'Wait for its end, and land again. codemachine stop ends a session.'
 
-/** Keeps runs out of a directory until it is disposed. */
+/** Keeps runs out of a directory until it is disposed of. */
 async function hold(world: World, directory: string): Promise<AsyncDisposable> {
   const { lock, directory: held } = await openRecords({ ...world, directory })
   return await takeRunLock(lock, { ...world, directory: held, now: new Date(world.clock.now()), hint: TO_LAND_AGAIN })
@@ -358,7 +361,7 @@ async function theOnly({ checkout, target }: LandingPlace): Promise<LandableBran
   })
 }
 
-/** Whether a branch or its worktree has what the target does not have. */
+/** Returns whether a branch or its worktree has work that the target lacks. */
 export function hasWork({ ahead, uncommitted }: LandableBranch): boolean {
   return ahead > 0 || uncommitted.length > 0
 }
@@ -367,7 +370,7 @@ function listed(all: readonly LandableBranch[]): string {
   return all.map(each => `${each.name}: ${stateOf(each)}`).join('\n  ')
 }
 
-/** What a branch and its worktree hold, in a few words. */
+/** Describes the content of a branch and its worktree in a few words. */
 export function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
   const changes = uncommitted.length === 0 ? '' : `, ${formatCount(uncommitted.length, 'change')} not committed`
   return `${formatCount(ahead, 'commit')}${changes}${top === null ? ', no worktree any more' : ''}`
@@ -383,14 +386,14 @@ function notCommitted({ name, top, uncommitted }: LandableBranch): UserError {
   )
 }
 
-/** The folders of a work tree that are committed, absolute. */
+/** Returns the committed folders of a work tree, absolute. */
 export async function foldersOf(checkout: Checkout, top: string, commit: string): Promise<string[]> {
   const { stdout } = await runGitIn(checkout, ['ls-tree', '-r', '-d', '-z', '--name-only', '--full-tree', commit])
   const names = fromLatin1(stdout).split('\0')
   return names.filter(name => name !== '').map(name => join(top, name))
 }
 
-/** The last lines that a gate printed. */
+/** Returns the last output lines of a gate. */
 function outputOf({ gate, ran }: ProvedGate): string[] {
   const lines = ran.output.split('\n').filter(line => line.trim() !== '')
   const shown = lines.slice(-MOST_LINES).map(line => `  ${oneLine(line, 200)}`)

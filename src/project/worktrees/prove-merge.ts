@@ -10,29 +10,29 @@ import { type CommandsWanted, commandsFor, runAgain } from '../proof/gates-again
 import type { World } from '../world.ts'
 import type { Demand, DemandedGate } from './demands.ts'
 
-/** A merge that was made aside. */
+/** A merge that is not on its branch yet. */
 interface Merge {
   commit: string
-  /** The branch that it is for. */
+  /** Its target branch. */
   into: string
-  /** The worktree whose installed dependencies are used where the checkout has none; null: it is gone. */
+  /** Worktree with installed dependencies, used if the checkout has none; null: removed. */
   worktree: Pick<Checkout, 'setting'> | null
 }
 
-/** How a gate came out on a merge. */
+/** A gate with its result on a merge. */
 export interface ProvedGate extends DemandedGate {
   ran: GateRun
 }
 
-/** What runs the gates: the version of codex, null if it is not known. */
+/** Results of the gates; `codex`: version of their codex, null: unknown. */
 interface Proved {
   gates: readonly ProvedGate[]
   codex: string | null
 }
 
 /**
- * Runs all that is demanded of a merge, on a copy of its files in a repository of its own, in the sandbox: nothing of the
- * person's can be written there. A `UserError` if that cannot be done, an `Interrupted` if the program has to end.
+ * Runs all demands on a copy of a merge's files, in its own repository and in the sandbox, where nothing of the person's is
+ * writable. Throws a `UserError` if that fails, `Interrupted` if the program must end.
  */
 export async function proveMerge(
   world: World,
