@@ -79,6 +79,11 @@ const VALUES: Readonly<Record<string, Values>> = {
   '--engine': engines,
   '--fallback': engines,
   '--provider': async here => ['codex', ...(await settings(here)).providers.keys()],
+  '--onto': async ({ context, records }) => {
+    const { openCheckout } = await import('../../workspace/worktree/worktree.ts')
+    const { listBranches } = await import('../../workspace/worktree/land.ts')
+    return (await listBranches(await openCheckout(records.directory, context.env))).slice(0, MOST)
+  },
   'land name': async ({ context, records }) => {
     const { openCheckout } = await import('../../workspace/worktree/worktree.ts')
     const { listLandableBranches } = await import('../../workspace/worktree/land.ts')

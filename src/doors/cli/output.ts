@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
-import { Interrupted, isReaderGone, messageOf } from '../../base/errors.ts'
+import { Interrupted, isReaderGone, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { View } from '../../core/state/state.ts'
 import type { SessionsPlace } from '../../project/find.ts'
 import type { RunOptions } from '../../project/library.ts'
@@ -323,5 +323,17 @@ export function observerOn(context: CliContext, flags: RunFlags, resumable = tru
       const how = howToGoOn(stop)
       if (how !== null && resumable) say(how)
     },
+  }
+}
+
+/** Waits until a file is written. Throws a `UserError` that names the file and `what` if it cannot be written. */
+export async function orUnwritable(what: string, path: string, written: Promise<unknown>): Promise<void> {
+  try {
+    await written
+  } catch (error) {
+    const why = systemErrorCode(error) ?? messageOf(error)
+    throw new UserError('CM0108', `The ${what} cannot be written to ${path}: ${why}; name another file.`, {
+      cause: error,
+    })
   }
 }

@@ -86,12 +86,10 @@ export async function listLandableBranches(
   wanted: string | null,
   onto = 'HEAD',
 ): Promise<LandableBranch[]> {
-  const format = '--format=%(refname:lstrip=2)'
-  const args = ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`]
-  const text = await runGitOrUserError(checkout, args, 'list the branches')
+  const branches = await listBranches(checkout, BRANCH_PREFIX)
   const worktrees = await listWorktrees(checkout.setting)
   const found: LandableBranch[] = []
-  for (const branch of text.split('\n')) {
+  for (const branch of branches) {
     const name = branch.slice(BRANCH_PREFIX.length)
     if (!isWorktreeName(name) || (wanted !== null && name !== wanted)) continue
     const range = `${onto}..refs/heads/${branch}`
@@ -101,6 +99,13 @@ export async function listLandableBranches(
     found.push({ name, branch, top, ahead: Number(count), uncommitted })
   }
   return found
+}
+
+/** Returns the names of all branches that begin with `prefix`, which is empty or ends in `/`. */
+export async function listBranches(checkout: Checkout, prefix = ''): Promise<string[]> {
+  const args = ['for-each-ref', '--format=%(refname:lstrip=2)', `refs/heads/${prefix}`]
+  const text = await runGitOrUserError(checkout, args, 'list the branches')
+  return text.split('\n').filter(name => name !== '')
 }
 
 /**

@@ -13,7 +13,9 @@ export interface Remote {
 const REMOTE_MS = 5 * 60_000
 const MOST_REMOTES = 50
 /** What of the person's environment says how git reaches a remote. */
-const REACHES = /^GIT_(?:SSH|SSL|PROXY|HTTP|ASKPASS)/
+const REACHES = /^GIT_(?:SSH|SSL|PROXY|HTTP|ASKPASS|ALLOW_PROTOCOL)/
+/** Transports of git that run no command of the repository's configuration, as `ext::` does. */
+const SAFE_PROTOCOLS = 'https:http:ssh:git:file'
 
 /**
  * The same checkout, for commands that ask a remote: with what the person's environment says of the way there, a bound, and
@@ -21,7 +23,7 @@ const REACHES = /^GIT_(?:SSH|SSL|PROXY|HTTP|ASKPASS)/
  */
 export function reaching(checkout: Checkout, env: NodeJS.ProcessEnv, signal: AbortSignal): Checkout {
   const kept = Object.fromEntries(Object.entries(env).filter(([name]) => REACHES.test(name)))
-  const alone = { GCM_INTERACTIVE: 'never', SSH_ASKPASS_REQUIRE: 'never' }
+  const alone = { GCM_INTERACTIVE: 'never', SSH_ASKPASS_REQUIRE: 'never', GIT_ALLOW_PROTOCOL: SAFE_PROTOCOLS }
   const setting = withVariables(checkout.setting, { ...alone, ...kept, GIT_TERMINAL_PROMPT: '0' })
   return { ...checkout, setting: { ...setting, signal: AbortSignal.any([signal, AbortSignal.timeout(REMOTE_MS)]) } }
 }

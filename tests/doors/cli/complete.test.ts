@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
-import { makePlace, type TestPlace } from '../../support/place.ts'
+import { git, makePlace, type TestPlace } from '../../support/place.ts'
 
 let place: TestPlace
 beforeAll(async () => {
@@ -10,7 +10,9 @@ beforeAll(async () => {
 afterAll(() => place[Symbol.asyncDispose]())
 
 /** What a shell is told when tab is pressed after these words: one suggestion a line. */
-async function suggestions(...words: string[]): Promise<string[]> {
+const suggestions = (...words: string[]) => suggestionsIn(place, ...words)
+
+async function suggestionsIn(place: TestPlace, ...words: string[]): Promise<string[]> {
   const { exitCode, stdout, stderr } = await codemachine(place, ['complete', '--', ...words])
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   const lines = stdout.split('\n').filter(line => line !== '' && !/^:\d+$/.test(line))
@@ -62,6 +64,12 @@ test('the values of this directory are suggested: queued prompts, agents, engine
   expect(await suggestions('--engine', 'cl')).toEqual(['claude'])
   expect(await suggestions('--provider', 'ol')).toEqual(['ollama'])
   expect(await suggestions('resume', '')).toEqual([])
+})
+
+test('the branches of a repository are suggested to land on', async () => {
+  await using repository = await makePlace('')
+  git(repository, 'branch', 'main-two')
+  expect(await suggestionsIn(repository, 'land', 'x', '--onto', 'main-')).toEqual(['main-two'])
 })
 
 test('bash loads its script twice without a word', async () => {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -218,6 +219,21 @@ describe('nothing is pushed', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toContain(sentence)
     expect(unpushed(scene.forge)).toBe('main')
+  })
+
+  promise(
+    'B141',
+    'A remote whose address names a command runs nothing, whatever the configuration of the repository allows',
+  )
+  test('if the address of the remote is a command', async () => {
+    await using scene = await done()
+    const { place } = scene
+    const ran = join(place.root, 'ran')
+    git(place, 'config', 'protocol.ext.allow', 'always')
+    git(place, 'config', 'remote.origin.url', `ext::touch ${ran}`)
+    const { exitCode, stderr } = await scene.publish()
+    expect(exitCode, stderr).toBe(2)
+    expect(existsSync(ran)).toBe(false)
   })
 
   test('if neither gh nor glab is there, or only where an agent can write', async () => {

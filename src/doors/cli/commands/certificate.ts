@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import { UserError } from '../../../base/errors.ts'
 import { writeWholeFile } from '../../../platform/files.ts'
 import { makeBundle } from '../../../project/certificate/make.ts'
 import { openRecords } from '../../../session/records/records.ts'
@@ -7,6 +7,7 @@ import { oneLine } from '../../../tell/words/safe-text.ts'
 import { shortHash } from '../../../workspace/git/commits.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
+import { orUnwritable } from '../output.ts'
 
 interface CertificateFlags extends LookFlags {
   /** As typed; left out, or `-`: stdout. */
@@ -28,7 +29,7 @@ export async function certificate(
   const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const made = await makeBundle(context, records, { session: session ?? null, sign, note, say })
-  if (out !== null) await write(out, made.text)
+  if (out !== null) await orUnwritable('certificate', out, writeWholeFile(out, made.text))
   const { text, types, keyid, commit, ...rest } = made
   if (json) {
     context.stdout.write(`${JSON.stringify({ v: 1, ...rest, types, keyid, commit, note, out })}\n`)
@@ -39,15 +40,4 @@ export async function certificate(
   if (note && commit !== null) context.stdout.write(`note on ${shortHash(commit)} (refs/notes/codemachine)\n`)
   if (keyid === null) say('It is not signed, so it proves nothing about its origin; --sign KEY signs it.')
   return 0
-}
-
-async function write(path: string, text: string): Promise<void> {
-  try {
-    await writeWholeFile(path, text)
-  } catch (error) {
-    const why = systemErrorCode(error) ?? messageOf(error)
-    throw new UserError('CM0108', `The certificate cannot be written to ${path}: ${why}; name another file.`, {
-      cause: error,
-    })
-  }
 }

@@ -1,6 +1,6 @@
 import { appendFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { messageOf, systemErrorCode, UserError } from '../../../base/errors.ts'
+import { UserError } from '../../../base/errors.ts'
 import type { Required } from '../../../core/rules/certificate.ts'
 import { type CheckedBundle, checkBundle } from '../../../project/certificate/check.ts'
 import { describeBundle } from '../../../project/certificate/check-words.ts'
@@ -9,7 +9,7 @@ import { openRecords } from '../../../session/records/records.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { askEach } from '../output.ts'
+import { askEach, orUnwritable } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
 
 interface CertificateFlags extends LookFlags {
@@ -35,11 +35,12 @@ export async function verifyCertificate(context: CliContext, flags: CertificateF
     throw new UserError('CM0102', `--require needs --signers FILE; --signers ${ANYBODY} accepts every certificate.`)
   try {
     const checked = await check(context, flags)
-    if (summary !== null) await addTo(summary, summaryOfBundle(checked))
+    if (summary !== null) await orUnwritable('summary', summary, appendFile(summary, summaryOfBundle(checked)))
     context.stdout.write(flags.json ? `${JSON.stringify(jsonOf(checked))}\n` : describeBundle(checked))
     return checked.holds ? 0 : 4
   } catch (error) {
-    if (summary !== null && error instanceof UserError) await addTo(summary, summaryOfProblem(error.message))
+    if (summary !== null && error instanceof UserError)
+      await orUnwritable('summary', summary, appendFile(summary, summaryOfProblem(error.message)))
     throw error
   }
 }
@@ -71,18 +72,6 @@ async function check(context: CliContext, flags: CertificateFlags): Promise<Chec
       return answer
     },
   })
-}
-
-/** Adds: a summary may have more than one author. */
-async function addTo(path: string, text: string): Promise<void> {
-  try {
-    await appendFile(path, text)
-  } catch (error) {
-    const why = systemErrorCode(error) ?? messageOf(error)
-    throw new UserError('CM0108', `The summary cannot be written to ${path}: ${why}; name another file.`, {
-      cause: error,
-    })
-  }
 }
 
 /** What `--json` prints. */
