@@ -9,28 +9,31 @@ import { type Notification, plainLine } from './notification.ts'
 /** A way in which notifications reach a person: a command, a webhook, or the terminal. */
 export interface Channel {
   readonly name: 'command' | 'webhook' | 'terminal'
-  /** Takes bounded time, and ends all that it started when `signal` aborts. Null if it has arrived. Never rejects. */
+  /**
+   * Delivers within a bounded time, and ends everything that it started when `signal` aborts. Null: delivered. Never
+   * rejects.
+   */
   deliver(notification: Notification, signal: AbortSignal): Promise<DeliveryProblem | null>
 }
 
-/** Why a notification did not arrive. `kind` identifies problems of which only the first is reported. */
+/** Why a notification was not delivered. Of each `kind` only the first problem is reported. */
 export interface DeliveryProblem {
   kind: string
   sentence: string
-  /** True if it happened in an attempt before the one that was ended early. */
+  /** True if an attempt before an early end had already failed. */
   wasKnown?: boolean
 }
 
-/** What channels need of the process. */
+/** Means of the process for channels. */
 export interface ChannelOptions {
   clock: Clock
   env: Readonly<NodeJS.ProcessEnv>
   platform: NodeJS.Platform
-  /** The person's home directory: a command runs there. */
+  /** The person's home directory, where a command runs. */
   home: string
-  /** Where agents can write: no command is taken from there. */
+  /** Where agents can write: no command comes from there. */
   where: WritableByAgents
-  /** Null where there is no terminal to ring it on. */
+  /** Null: no terminal to ring. */
   bell: Bell | null
 }
 
@@ -57,7 +60,7 @@ const NAME_CHARS = 200
 /** How long a command may run, ms. */
 const COMMAND_MS = 30_000
 
-/** A name is looked for on the PATH. */
+/** A plain name is searched on the PATH. */
 async function programOf(program: string, options: CommandOptions): Promise<string | DeliveryProblem> {
   const shown = plainLine(program, NAME_CHARS)
   const path = isAbsolute(program) ? program : null
@@ -77,7 +80,7 @@ async function programOf(program: string, options: CommandOptions): Promise<stri
   }
 }
 
-/** Resolves when the command has ended: with what follows its name in a sentence, or null if its exit code was 0. */
+/** Resolves when the command has ended: with a clause about its failure, or null for exit code 0. */
 async function run(
   path: string,
   args: readonly string[],
@@ -91,7 +94,7 @@ async function run(
     ...OWN_GROUP,
     cwd: home,
     env: withSearchPathOutside(env, where, platform),
-    // The command need not read its stdin.
+    // The command may ignore its stdin.
     input,
     stdout: 'ignore',
     stderr: 'ignore',
@@ -142,7 +145,7 @@ export function webhookChannel(address: string, clock: Clock): Channel {
 }
 
 const ATTEMPT_MS = 10_000
-/** Before the second and the third attempt. */
+/** Pauses before the second and the third attempt. */
 const PAUSES_MS = [1000, 5000]
 const REASON_CHARS = 200
 
@@ -155,12 +158,12 @@ interface WebhookRequest {
 /** How an attempt ended: with an HTTP status, or with a failure. `mayPass`: another attempt may succeed. */
 type Answer = { status: number; mayPass: boolean } | { failure: string; mayPass: boolean }
 
-/** The address without what may be secret: user, password, query, and the path, which is the key to many a webhook. */
+/** Returns the address without possible secrets: user, password, query, and the path, which is the key of many webhooks. */
 function shownAddress(url: URL): string {
   return `${url.origin}${url.pathname === '/' && url.search === '' ? '/' : '/…'}`
 }
 
-/** `fetch` takes no credentials in an address. */
+/** `fetch` rejects credentials in an address. */
 function requestOf(url: URL): Omit<WebhookRequest, 'body'> {
   const bare = new URL(url)
   const headers: Record<string, string> = {
@@ -222,12 +225,12 @@ function problemOf(answer: Answer, shown: string): DeliveryProblem | null {
   return { kind: 'webhook-refused', sentence: `The webhook ${shown} did not accept a notification (HTTP ${status}).` }
 }
 
-/** True for errors of the network; false for what `fetch` refuses, for certificates and for TLS. */
+/** Returns true for network errors; false for errors of `fetch` itself, certificates and TLS. */
 function mayPass(error: unknown): boolean {
   return /^(E(?!RR_)[A-Z0-9_]+|UND_ERR_(SOCKET|[A-Z]+_TIMEOUT))$/.test(systemErrorCode(causeOf(error)) ?? '')
 }
 
-/** `fetch failed` has what happened as its cause. */
+/** The cause of `fetch failed` is the real error. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error
 }

@@ -12,7 +12,10 @@ import { describeOutcome, wordsForCost, wordsForRemedy, wordsForStall } from '..
 import { isPlanShown } from '../words/plan.ts'
 import { plansOf, statusOfWork } from '../words/work.ts'
 
-/** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan that waits, or a parked task of a build. */
+/**
+ * Events to notify. A session that ended and needs a person is `needs-person`, not `ended`; so is a waiting plan, or a
+ * parked task of a build.
+ */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
 /** A notification, sent as JSON to a command's stdin or to a webhook. docs/reference/notifications.md documents it. */
@@ -30,11 +33,11 @@ interface NotificationHead {
   /** On one line, without control characters, at most 120 characters; as are `message`, 1000, and `goal`. */
   title: string
   message: string
-  /** How far the work is, in the words of its template; left out: it has none. */
+  /** Progress in the words of its template; left out: none. */
   work?: string
 }
 
-/** What happened. Texts of others in it are cut at 2000 characters, and may hold control characters. */
+/** Facts of the event. Foreign texts in it are cut at 2000 characters, and may hold control characters. */
 type NotificationFacts =
   | {
       event: 'ended' | 'needs-person'
@@ -42,15 +45,15 @@ type NotificationFacts =
       exitCode: number
       rounds: number
       tokens: number
-      /** What it has cost, as in `status --json`; left out: there are no prices. */
+      /** Its cost, as in `status --json`; left out: there are no prices. */
       cost?: Cost
       durationMs: number
-      /** How many questions were noted for the person. */
+      /** Number of questions noted for the person. */
       questions: number
     }
   /** The plan of a build waits until the person has looked at it. */
   | { event: 'needs-person'; about: 'plan'; tasks: number }
-  /** A version of a plan waits that is cut into tasks once it is accepted; `until`: ISO 8601 in UTC. */
+  /** A plan version waits; once accepted it is cut into tasks; `until`: ISO 8601 in UTC. */
   | { event: 'needs-person'; about: 'plan'; version: number; question: string; until: string }
   /** A person is asked to decide; until then no round runs. */
   | {
@@ -59,16 +62,16 @@ type NotificationFacts =
       decision: string
       question: string
       choices: readonly { id: string; label: string }[]
-      /** What is chosen then; null: nothing, and the session ends. */
+      /** The choice at that time; null: none, and the session ends. */
       default: string | null
       /** ISO 8601 in UTC. */
       until: string
     }
-  /** The session goes on without its provider: what it works on goes to codex's default model. */
+  /** The session continues without its provider: its work goes to codex's default model. */
   | { event: 'needs-person'; about: 'remote'; provider: string; reason: string }
-  /** The usage window of an engine is full, and another one goes on; or that has room again. */
+  /** An engine's usage window is full, and another engine continues; or it has room again. */
   | { event: 'waiting'; about: 'engine'; from: string; to: string; reason: string }
-  /** A task of a build has failed too often; the rest goes on. */
+  /** A task of a build has failed too often; the others continue. */
   | { event: 'needs-person'; about: 'task'; task: string; name: string; reason: string; round: number }
   | {
       event: 'waiting'
@@ -107,7 +110,7 @@ export function notificationOf(event: Recorded, state: SessionState): Notificati
   return withWords(work === null ? facts : { ...facts, work: clip(work) }, words, event.at, state)
 }
 
-/** The sample that `codemachine notify` sends. */
+/** Returns the sample that `codemachine notify` sends. */
 export function sampleNotification(at: string, host: string, directory: string): Notification {
   const words = { title: 'a test', message: 'Notifications arrive.' }
   return withWords({ event: 'test' }, words, at, {
@@ -165,7 +168,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'round-ended':
       return roundEnded(event)
     case 'hold-until':
-      // Of a decision it was told when it was asked.
+      // A decision was already notified when it was asked.
       return state.decision === null ? { event: 'paused', until: event.until, how: event.how } : null
     case 'decision-asked':
       return decisionAsked(event, state)
@@ -173,7 +176,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return taskParked(event)
     case 'warning':
       return goesRemote(event)
-    // Of the others a person is told, if at all, when the session ends or waits.
+    // The person hears of other events, if at all, when the session ends or waits.
     default:
       return null
   }
@@ -191,7 +194,7 @@ function stuck({ round, rounds, why, remedy }: RecordedOf<'stuck'>): Notificatio
   return { event: 'stuck', round, rounds, why, remedy }
 }
 
-/** Short waits count as one where rounds have failed in a row since then. */
+/** Repeated short waits count as one if the rounds in between failed. */
 function waiting(
   { at, round, until, cause }: RecordedOf<'waiting'>,
   { failures }: SessionState,
@@ -201,7 +204,7 @@ function waiting(
   return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
 }
 
-/** Whether a person is told of an event at once: a wait that is long by itself, and not for those before it. */
+/** Returns whether an event is notified at once: a wait that is long by itself, not just together with earlier ones. */
 export function isLongWait(event: Recorded): boolean {
   if (event.type === 'engine-changed') return true
   return event.type === 'waiting' && Date.parse(event.until) - Date.parse(event.at) > LONG_WAIT_MS
@@ -219,13 +222,13 @@ function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-jud
   return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
 }
 
-/** Of a warning a person is told by itself where the code goes elsewhere. */
+/** A warning is notified only if code goes elsewhere. */
 function goesRemote({ remote, message }: RecordedOf<'warning'>): NotificationFacts | null {
   if (remote === undefined) return null
   return { event: 'needs-person', about: 'remote', provider: clip(remote), reason: clip(message) }
 }
 
-/** A decision that is asked while the person may be away; null where nobody is asked, and for a plan that they just had changed. */
+/** Notifies a decision while the person may be away; null if nobody is asked, and for a plan that they have just changed. */
 function decisionAsked(event: RecordedOf<'decision-asked'>, state: SessionState): NotificationFacts | null {
   const { at, id, title, choices, default: usual, until } = event
   if (Date.parse(until) <= Date.parse(at)) return null
@@ -268,8 +271,8 @@ function clippedRound(outcome: RoundOutcome): RoundOutcome {
 }
 
 /**
- * A text from outside on one line, at most `limit` characters, as it may stand in a notification: without control
- * characters, line separators and what reorders a line; never half a character.
+ * Cuts a foreign text to one line of at most `limit` characters. It removes control characters, line separators and
+ * reordering characters, and never splits a character.
  */
 export function plainLine(text: string, limit: number): string {
   const line = text
@@ -282,12 +285,12 @@ export function plainLine(text: string, limit: number): string {
   return `${line.slice(0, limit - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 
-/** How much of a text is looked at, in limits: most of it could be blanks. */
+/** How much of a text to read, in limits: most of it could be blanks. */
 const LOOK_AHEAD = 4
 
 const STEERING = /[\p{Cc}\u2028\u2029\p{Bidi_Control}]/gu
 
-/** Title and message; not yet safe to be shown. */
+/** Title and message; not safe to show yet. */
 function inWords(facts: NotificationFacts, at: string, state: SessionState): { title: string; message: string } {
   switch (facts.event) {
     case 'ended':

@@ -31,9 +31,9 @@ export interface NotifySettings {
 
 /** A view that notifies a person who is not at the terminal. It never delays or fails a run. */
 export interface Notifier extends View {
-  /** Goes by other settings from now on. What is under way still arrives. */
+  /** Uses other settings from now on. Notifications under way still arrive. */
   change(settings: NotifySettings): void
-  /** Resolves when the last notifications have arrived, or have been ended because they took too long; never rejects. */
+  /** Resolves when the last notifications are delivered, or were aborted after too long; never rejects. */
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function openNotifier(
   const holds = new HoldWatch(clock)
   const said = new Set<string>()
   let closed = false
-  /** Since when the rounds have failed of which it was told that they wait. */
+  /** Start of the failing rounds whose wait was already notified. */
   let failingSince: number | null = null
 
   const say = ({ kind, sentence }: DeliveryProblem) => {
@@ -65,7 +65,7 @@ export function openNotifier(
   }
 
   const deliver = async (channel: Channel, notification: Notification) => {
-    // From here on the run goes on: what follows is not part of `event`.
+    // From here on the run continues: the rest is not part of `event`.
     await null
     if ((underway.get(channel) ?? 0) >= MOST_UNDERWAY) return say(dropped(channel))
     underway.set(channel, (underway.get(channel) ?? 0) + 1)
@@ -115,7 +115,7 @@ export function openNotifier(
   }
 }
 
-/** One channel for each setting. */
+/** Opens one channel per setting. */
 function openChannels({ command, webhook, bell }: NotifySettings, options: ChannelOptions): Channel[] {
   return [
     ...(command === null || command.length === 0 ? [] : [commandChannel(command, options)]),
@@ -128,10 +128,10 @@ function openChannels({ command, webhook, bell }: NotifySettings, options: Chann
 const CLOSE_MS = 5000
 /** How long deliveries may take to end after they were aborted, ms. */
 const END_MS = 2000
-/** On one channel at a time. */
+/** Most deliveries at a time on one channel. */
 const MOST_UNDERWAY = 8
 
-/** The setting `ended` covers sessions that end as `needs-person`, too. */
+/** The setting `ended` also covers sessions that end as `needs-person`. */
 function isWanted(notification: Notification, { events }: NotifySettings): boolean {
   const { event } = notification
   const isEnd = event === 'needs-person' && !('about' in notification)
@@ -153,7 +153,7 @@ function unexpected({ name }: Channel, error: unknown): DeliveryProblem {
   return { kind: `${name}-unexpected`, sentence }
 }
 
-/** A person who has just paused or interrupted a session is still there: a shorter pause is not told. ms. */
+/** A person who has just paused or interrupted a session is still there: do not notify shorter pauses. ms. */
 const LONG_HOLD_MS = 5 * 60_000
 
 /** Calls back once for each pause that lasts longer than 5 minutes. */
@@ -166,13 +166,13 @@ class HoldWatch {
     this.#clock = clock
   }
 
-  /** To be called with the session after each of its events. */
+  /** Call it with the state after each of the session's events. */
   follow({ heldSince, pausedAt }: SessionState): void {
     if (heldSince === null) this.end()
     if (pausedAt === null) this.#isTold = false
   }
 
-  /** The session is held from now on: calls back in 5 minutes if it still is, and this pause was not told before. */
+  /** Marks the start of a pause: calls back in 5 minutes if it still lasts and was not notified. */
   begin(tell: () => void): void {
     this.end()
     const { signal } = this.#wait
@@ -189,7 +189,10 @@ class HoldWatch {
   }
 }
 
-/** Sends a sample through every channel that the settings name, whatever `events` says; empty if they name none. `problem` is a sentence, null if it has arrived. */
+/**
+ * Sends a sample through every channel in the settings, whatever `events` says; empty if they name none. `problem` is a
+ * sentence; null: delivered.
+ */
 export async function sendTest(
   settings: NotifySettings,
   options: ChannelOptions & { host: string; directory: string; signal: AbortSignal },

@@ -3,7 +3,7 @@ import { formatMoment } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
 /**
- * Which conversation a session continues, such as `the codex conversation 0199a0b0… of 17:40`.
+ * Names the conversation that a session continues, such as `the codex conversation 0199a0b0… of 17:40`.
  * @param from the moment from which its time is seen: with its day, if that is another one; Unix time, ms
  */
 export function wordsForAdopted({ maker, id, at }: Adopted, from: number): string {

@@ -6,7 +6,7 @@ import wrapAnsi from 'wrap-ansi'
 const MOST_WRAPPED = 96 * 1024
 const MOST_CUT = 16 * 1024
 
-/** How many cells of a terminal a line takes; sequences for colours and links take none. */
+/** Returns how many terminal cells a line takes; colour and link sequences take none. */
 export function widthOf(text: string): number {
   if (ASCII.test(text)) return text.length
   const plain = text.includes(ESC) ? text.replace(SEQUENCES, '') : text
@@ -14,9 +14,10 @@ export function widthOf(text: string): number {
 }
 
 /**
- * The rows (at least one) that a line takes when it is broken at its spaces, and inside a word only where one is wider
- * than `columns`, which is at least 2; there behind a slash, if it has one. Its indentation stays (up to half the columns), spaces at the end go. Colours
- * and links go on from row to row, and each row ends what it began. At most 96 Ki characters of a line are wrapped.
+ * Wraps a line into rows (at least one) of `columns` cells (at least 2). It breaks at spaces, and inside a word only if the
+ * word is wider than a row; there after a slash, if it has one. It keeps the indentation (up to half the columns), and drops
+ * spaces at row ends. Colours and links continue from row to row, and each row ends what it began. It reads at most 96 Ki
+ * characters.
  */
 export function wrapLine(text: string, columns: number): string[] {
   const whole = bounded(text, MOST_WRAPPED)
@@ -26,14 +27,14 @@ export function wrapLine(text: string, columns: number): string[] {
   const kept = ' '.repeat(Math.min(indent.length, Math.floor(columns / 2)))
   const rest = line.slice(styles.length + indent.length)
   if (EVEN.test(rest)) return wrapEven(kept + rest, kept.length, columns)
-  // The library takes away spaces at the beginning of a row, and keeps what looks like a part of the first word.
+  // The library drops spaces at a row's start, and keeps text that looks like part of the first word.
   const rows = wrapAnsi(styles + kept.replaceAll(' ', 'x') + rest, columns, { hard: true }).split('\n')
   const first = rows[0] ?? ''
   rows[0] = styles + kept + first.slice(styles.length + kept.length)
   return rows.flatMap(row => narrowed(row, columns))
 }
 
-/** A line as it is if it fits into `columns` cells, else as much of its beginning as does, with an ellipsis. */
+/** Returns a line unchanged if it fits into `columns` cells, else its beginning with an ellipsis. */
 export function cutLine(text: string, columns: number): string {
   const line = bounded(text, MOST_CUT)
   if (line === text && widthOf(text) <= columns) return text
@@ -44,7 +45,7 @@ export function cutLine(text: string, columns: number): string {
   return columns < 1 ? '' : '…'
 }
 
-/** The same, cut behind a word where one ends in its second half. */
+/** Does the same, but cuts after a word if one ends in the second half. */
 export function cutAtWord(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text
   const cut = cutLine(text, columns).slice(0, -1)
@@ -54,7 +55,7 @@ export function cutAtWord(text: string, columns: number): string {
   return `${whole.trimEnd()}…`
 }
 
-/** A line in exactly `columns` cells: cut, or filled up with spaces. */
+/** Returns a line in exactly `columns` cells: cut, or padded with spaces. */
 export function padLine(text: string, columns: number): string {
   const line = cutLine(text, columns)
   return line + ' '.repeat(Math.max(0, columns - widthOf(line)))
@@ -68,16 +69,16 @@ const TORN_SEQUENCE = new RegExp(`${ESC}(?:\\[[\\d;]*|\\][^${BEL}${ESC}]*)?$`)
 const END_ALL = `${ESC}[0m${ESC}]8;;${BEL}`
 
 const ASCII = /^[ -~]*$/
-// The library measures a character in microseconds, which is too slow for a text in Chinese. In these scripts and
-// symbols each character stands for itself: none joins with its neighbour, and none is shown as an emoji.
+// The library needs microseconds per character, too slow for a Chinese text. In these scripts and symbols each character is
+// separate: none joins its neighbour, and none becomes an emoji.
 const EVEN = /^[ -~¡-¬®-˿Α-ϿЀ-҂‐-‧←-↓␀-␤─-◼ぁ-ゖァ-ヺ、-】一-鿿가-힣！-～]*$/
 const WIDE = /[ぁ-ゖァ-ヺ、-】一-鿿가-힣！-～]/g
 const FIRST_WIDE = 0x3001
 
-/** The ends of the parts of a path or URL: behind a slash, but not behind that of its root, nor inside of a sign. */
+/** Ends of the parts of a path or URL: after a slash, but not after the root's, nor inside a character. */
 const PARTS = /(?<=[^/]\/)(?=[^/\p{M}\p{Cf}])/u
 
-/** A line with a space behind each slash at which a word has to be broken that is wider than a row. */
+/** Adds a space after each slash at which a too wide word must break. */
 function openedAtSlashes(line: string, columns: number): string {
   if (!line.includes('/')) return line
   const breaks = breaksAtSlashes(line.replace(SEQUENCES, ''), columns)
@@ -102,7 +103,7 @@ function openedAtSlashes(line: string, columns: number): string {
   return opened
 }
 
-/** Where words that are wider than a row are broken, as offsets into a text without sequences. */
+/** Returns the break positions of words wider than a row, as offsets into a text without sequences. */
 function breaksAtSlashes(text: string, columns: number): number[] {
   const breaks: number[] = []
   let [at, row] = [0, 0]
@@ -116,7 +117,7 @@ function breaksAtSlashes(text: string, columns: number): number[] {
   return breaks
 }
 
-/** Adds where a word is broken that begins at the offset `at` and the cell `row` of its row; returns the cell behind it. */
+/** Adds the breaks of a word that begins at the offset `at` and the cell `row` of its row; returns the cell after it. */
 function breakWord(word: string, start: { at: number; row: number; columns: number }, breaks: number[]): number {
   const { columns } = start
   let { at, row } = start
@@ -132,7 +133,7 @@ function breakWord(word: string, start: { at: number; row: number; columns: numb
   return row
 }
 
-/** The cell behind a text that is broken where a row ends, sign by sign: one of two cells does not fit into the last one. */
+/** Returns the cell after a text that breaks at each row end: a character of two cells does not fit into the last cell. */
 function endOfBroken(text: string, start: number, columns: number): number {
   let row = start
   for (const sign of text) {
@@ -142,7 +143,7 @@ function endOfBroken(text: string, start: number, columns: number): number {
   return row
 }
 
-/** At most `limit` characters of a line, with no sequence torn and none left open. */
+/** Cuts a line to at most `limit` characters, without torn or open sequences. */
 function bounded(text: string, limit: number): string {
   if (text.length <= limit) return text
   const start = text
@@ -152,7 +153,7 @@ function bounded(text: string, limit: number): string {
   return start.includes(ESC) ? start + END_ALL : start
 }
 
-/** A row as it is, or in two where the library has taken signs with marks on them for narrower than they are. */
+/** Returns a row unchanged, or as two if the library measured characters with marks too narrow. */
 function narrowed(row: string, columns: number): string[] {
   if (widthOf(row) <= columns) return [row]
   const [start, end] = [sliceAnsi(row, 0, columns - 1), sliceAnsi(row, columns - 1)]
@@ -160,7 +161,7 @@ function narrowed(row: string, columns: number): string[] {
   return [...narrowed(start, columns), ...narrowed(end, columns)]
 }
 
-/** Rows of what counts as one sign, and has more marks on it than fit. */
+/** Breaks one character that has more marks than fit into a row. */
 function unjoined(sign: string, columns: number): string[] {
   const rows = ['']
   for (const part of sign) {
@@ -187,7 +188,7 @@ function wrapEven(line: string, indent: number, columns: number): string[] {
   return rows
 }
 
-/** Where a row ends that starts there, if it takes as many characters as fit. */
+/** Returns the end of a row from `start`, with as many characters as fit. */
 function rowEnd(line: string, start: number, columns: number): number {
   let end = start
   let width = 0

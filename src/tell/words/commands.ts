@@ -5,20 +5,20 @@ import type { PromptTerms } from '../../core/shapes/queue.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
-/** A session that has ended, and the prompts that still wait. */
+/** An ended session, and the remaining queue. */
 export interface Stop {
   id: string
   outcome: SessionOutcome
-  /** What it was allowed, and what of that it used. */
+  /** Its limits, and its use of them. */
   limits: SessionLimits
   used: Used
-  /** Prompts that wait and are not worked on any more. */
+  /** Queued prompts that this run no longer handles. */
   waiting: number
-  /** The work directory as it was named on the command line; null if it was not. */
+  /** The work directory as typed on the command line; null: not typed. */
   directory: string | null
 }
 
-/** The command that goes on from here, as lines for a person; null if nothing is left to do. */
+/** Returns the command that continues from here, as lines for a person; null: nothing left to do. */
 export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
   const kept = waiting === 0 ? '' : `\nThe queue (${waiting}) is kept.`
   switch (outcome.kind) {
@@ -39,12 +39,12 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
   }
 }
 
-/** The command that goes on with a session. `directory`: as it was named on the command line; null if it was not. */
+/** Returns the command that resumes a session. `directory`: as typed on the command line; null: not typed. */
 export function resumeCommand(id: string, directory: string | null): string {
   return `codemachine resume ${id}${here(directory)}`
 }
 
-/** As `resumeCommand`, with more of what the session has used up, and with what it has ended for want of, as one line. */
+/** Returns `resumeCommand` with raised limits, and with whatever the session lacked, on one line. */
 export function resumeWithMore({
   id,
   outcome,
@@ -58,18 +58,18 @@ export function resumeWithMore({
   return `${secrets}codemachine resume ${id}${more(limits, used)}${networkFlag(outcome)}${here(directory)}`
 }
 
-/** The `--network` flag of a command that goes on, with a space before it; empty if it ended for something else. */
+/** Returns the `--network` flag of a resume command, with a space before it; empty if it ended for another reason. */
 export function networkFlag(outcome: SessionOutcome | null): string {
   const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
   return hint?.do === 'network' || (hint?.do === 'say' && hint.network) ? ' --network' : ''
 }
 
-/** The `-C` flag of a command for this work directory, with a space before it; empty if none was named. */
+/** Returns the `-C` flag for this work directory, with a space before it; empty if none was typed. */
 export function here(directory: string | null): string {
   return directory === null ? '' : ` -C ${shellWord(directory)}`
 }
 
-/** The flags that give a session more of what it has used up: twice as much, counted from its start. */
+/** Returns flags that raise the used-up limits to twice as much, counted from the session's start. */
 function more(limits: SessionLimits, used: Used): string {
   const twice = (limit: number | null, value: number) =>
     limit !== null && value >= limit ? 2 * Math.max(limit, value) : null
@@ -85,10 +85,10 @@ function more(limits: SessionLimits, used: Used): string {
   ].join('')
 }
 
-/** What the setting may be at most. */
+/** Largest value of the setting. */
 const MOST_ROUNDS = 100_000
 
-/** To two digits. */
+/** Rounds up to two digits. */
 function roundedUp(count: number): number {
   const unit = 10 ** Math.max(0, Math.floor(Math.log10(count)) - 1)
   return Math.ceil(count / unit) * unit
@@ -101,7 +101,7 @@ const UNITS = [
   [SECOND, 's'],
 ] as const
 
-/** A length of time (ms) as a person types it for a flag, up to the whole second: `8h`, `1h30m`, `45s`. */
+/** Formats a duration (ms) as a flag's value, rounded up to a second: `8h`, `1h30m`, `45s`. */
 export function durationAsTyped(ms: number): string {
   let rest = Math.max(1, Math.ceil(ms / SECOND)) * SECOND
   const parts: string[] = []
@@ -112,13 +112,13 @@ export function durationAsTyped(ms: number): string {
   return parts.join('')
 }
 
-/** A number as a person types it for a flag: `5M`, `500k`, `1234`. */
+/** Formats a number as a flag's value: `5M`, `500k`, `1234`. */
 export function countAsTyped(count: number): string {
   if (count % 1_000_000 === 0) return `${count / 1_000_000}M`
   return count % 1000 === 0 ? `${count / 1000}k` : String(count)
 }
 
-/** A limit as it is said on the command line: `--max-tokens 5M`. */
+/** Formats a limit as a flag: `--max-tokens 5M`. */
 export function limitAsTyped(name: LimitName, value: number): string {
   switch (name) {
     case 'rounds':
@@ -134,20 +134,20 @@ export function limitAsTyped(name: LimitName, value: number): string {
   }
 }
 
-/** An amount of money as a person types it for a flag, rounded up to the hundredth. */
+/** Formats an amount of money as a flag's value, rounded up to the hundredth. */
 export function costAsTyped(amount: number): string {
   return String(Math.max(0.01, Math.ceil(amount * 100 - 1e-6) / 100))
 }
 
-/** Why a run begins with none of the prompts that wait: it has used up one of its limits. */
+/** Says why a run begins no queued prompt: it has used up one of its limits. */
 export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
   return `The queue (${waiting}) does not start: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
 }
 
-// A page in a browser has no platform: what it shows is for a shell of Unix.
+// A browser page has no platform: it shows commands for a Unix shell.
 const HOST: NodeJS.Platform = globalThis.process?.platform ?? 'linux'
 
-/** A word as the shell of a platform has to be given it; of Windows `cmd.exe` and PowerShell. */
+/** Quotes a word for the shell of a platform; on Windows for `cmd.exe` and PowerShell. */
 export function shellWord(text: string, platform: NodeJS.Platform = HOST): string {
   if (platform === 'win32') return /^[\w.\\/:-]+$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -20,7 +20,7 @@ const NAME_CHARS = 200
 const TEXT_CHARS = 500
 const MOST_LINES = 20
 
-/** Who works on the contract now. */
+/** Says who works on the contract now. */
 export function describeContractTurn({
   role,
   sentence,
@@ -38,7 +38,7 @@ export function describeContractTurn({
   return describe(`${what}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
 
-/** That a turn came to nothing; null if it came to something, which tells itself. */
+/** Says that a turn failed; null: its result tells itself. */
 export function describeContractTurnEnd({
   role,
   outcome,
@@ -53,7 +53,7 @@ export function describeContractTurnEnd({
   return describe(`${who} gave no usable answer: ${why}  (${facts.join(', ')})`, 'warning')
 }
 
-/** A version of the contract, sentence by sentence. */
+/** Describes a version of the contract, sentence by sentence. */
 export function describeDraft({
   version,
   by,
@@ -71,7 +71,7 @@ export function describeDraft({
   return describe([head, ...withRest(rows, sentences.length), ...left.slice(0, 5)].join('\n'), 'strong')
 }
 
-/** That the contract counts from now on. */
+/** Says that the contract applies from now on. */
 export function describeFrozen(
   { version, by, heldOut, problem }: RecordedOf<'contract-frozen'>,
   { contract }: SessionState,
@@ -94,7 +94,7 @@ export function describeFrozen(
   )
 }
 
-/** How a check came out; null if it came out as it has to. */
+/** Describes a check's result; null if it is as expected. */
 export function describeCheck(
   { sentence, check, when, status, exitCode, problem, cannotRun, durationMs }: RecordedOf<'check-ended'>,
   { contract }: SessionState,
@@ -116,7 +116,7 @@ export function describeCheck(
   return describe(`${end}${time}${why}`, hasPassed(status) ? 'good' : 'warning')
 }
 
-/** What came of a wrong version. */
+/** Describes the result of a wrong version. */
 export function describeControl({
   sentence,
   control,
@@ -161,18 +161,18 @@ const STATES: Readonly<Record<SentenceState, string>> = {
   refused: 'removed by you',
 }
 
-/** How a sentence stands: `proved`, `weak: a wrong version was not noticed`. */
+/** Describes the state of a sentence: `proved`, `weak: a wrong version was not noticed`. */
 export function wordsForSentence(state: SentenceState): string {
   return STATES[state]
 }
 
-/** The same for a state that somebody else's certificate names, of whatever version. */
+/** Does the same for a state from a foreign certificate of any version. */
 export function wordsForNamedState(state: string): string {
   if (state === 'refused') return 'removed by the person'
   return Object.entries(STATES).find(([name]) => name === state)?.[1] ?? state
 }
 
-/** `5 of 7 sentences hold`, or that there is no contract; null where none is wanted. */
+/** Says how many sentences hold, `5 of 7 sentences hold`, or that there is no contract; null: none is wanted. */
 export function wordsForContract(contract: ContractState | null): string | null {
   if (contract === null) return null
   if (contract.left !== null) return `no contract: ${oneLine(contract.left, TEXT_CHARS)}`
@@ -183,7 +183,7 @@ export function wordsForContract(contract: ContractState | null): string | null 
 
 const BEHIND = 'the contract does not contain your later changes (codemachine contract edit)'
 
-/** `5 of 7 sentences hold`; once any is proved how many are. */
+/** Says `5 of 7 sentences hold`; once some are proved, how many. */
 function wordsForHolding({ checkable, holding, proved }: ContractCount): string {
   if (proved > 0 && holding === checkable) return `${proved} of ${formatCount(checkable, 'sentence')} proved`
   return `${holding} of ${formatCount(checkable, 'sentence')} ${holding === 1 ? 'holds' : 'hold'}`

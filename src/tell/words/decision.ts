@@ -7,12 +7,12 @@ import { clipLines, type Description, describe, type Hints } from './names.ts'
 import { formatCountdown, formatMoment } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
-/** What is said of a file that a person has edited for an answer which was not taken, a sentence. */
+/** Returns a sentence on the saved text of an answer that was not accepted. */
 export function keptEdit(file: string): string {
   return `Your text is saved in ${oneLine(file, PATH_CHARS)}.`
 }
 
-/** The same where the decision was made while they edited it. */
+/** Says the same if the decision was made during the edit. */
 export function decidedMeanwhile(file: string | null): string {
   const already = 'It was already decided'
   return file === null ? already : `${already}. ${keptEdit(file)}`
@@ -24,7 +24,10 @@ const LABEL_CHARS = 200
 const MOST_LINES = 40
 const REST = 'the session has all of it'
 
-/** What a person is told of a decision that they are asked for. Of the plan of a build, it is in words of its own. @param state the session after the event */
+/**
+ * Describes an open decision for a person. A build's plan has its own words.
+ * @param state the session after the event
+ */
 export function describeDecisionAsked(event: Asked, state: TaskPlanSign, hints: Hints): Description {
   const { heading, rest } = decisionInWords(event, state, hints)
   if (rest.length === 0) return describe(heading)
@@ -35,8 +38,8 @@ type Asked = RecordedOf<'decision-asked'>
 type TaskPlanSign = Pick<SessionState, 'taskPlan'>
 
 /**
- * A decision that is asked for without what it is about, in lines: what is asked, what can be chosen, and until when; no
- * `rest` where its default is taken at once.
+ * Describes a decision in lines, without its subject: the question, the choices, and the end; no `rest` if its default
+ * applies at once.
  */
 export function decisionInWords(
   { at, id, title, choices, default: usual, file, until }: Asked,
@@ -56,7 +59,9 @@ export function decisionInWords(
   }
 }
 
-/** When it is over if nobody answers, and what then: `after 10 min without an answer: Start`. Times are Unix time, ms. */
+/**
+ * Says when a decision ends without an answer, and how: `after 10 min without an answer: Start`. Times are Unix time, ms.
+ */
 export function wordsForDecisionEnd(
   { choices, default: usual, until }: Pick<OpenDecision, 'choices' | 'default' | 'until'>,
   now: number,
@@ -66,7 +71,10 @@ export function wordsForDecisionEnd(
     : `after ${formatCountdown(until - now)} without an answer: ${labelOf(choices, usual)}`
 }
 
-/** What became of it. @param state the session after the event */
+/**
+ * Describes the answer to a decision.
+ * @param state the session after the event
+ */
 export function describeDecisionMade(
   { choice, text, by }: RecordedOf<'decision-made'>,
   { decided }: Pick<SessionState, 'decided'>,
@@ -78,7 +86,7 @@ export function describeDecisionMade(
     : describe(`decided by a person: ${label}${said}`, 'strong')
 }
 
-/** Where a session stands that asks for a decision: `you decide: Which way? (since 22:41, until 22:51: Start)`. */
+/** Describes a session with an open decision: `you decide: Which way? (since 22:41, until 22:51: Start)`. */
 export function wordsForDeciding(decision: OpenDecision, now: number): string {
   const { title, default: usual, since, until, choices } = decision
   const then = usual === null ? '' : `: ${labelOf(choices, usual)}`
@@ -86,8 +94,8 @@ export function wordsForDeciding(decision: OpenDecision, now: number): string {
 }
 
 /**
- * A decision that is asked for, with the lines that answer it. `about`: what it is about, in lines that are safe to write;
- * `directory`: as it was named; null if it was not.
+ * Describes an open decision with the commands that answer it. `about`: its subject, in lines that are safe to write;
+ * `directory`: as typed; null: not typed.
  */
 export function decisionLines(
   session: string,
@@ -113,13 +121,13 @@ export function decisionLines(
   ]
 }
 
-/** The line that a person types to choose it. `directory`: the work directory as it was named; null if it was not. */
+/** Returns the command that selects a choice. `directory`: the work directory as typed; null: not typed. */
 function decideCommand({ id, text }: Choice, directory: string | null): string {
   const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
   return `codemachine decide ${id}${said}${here(directory)}`
 }
 
-/** What can be chosen, a line each, behind the file that it is about. */
+/** Lists the choices, a line each, after the file that they are about. */
 export function choicesInWords({ choices, file }: { choices: readonly Choice[]; file?: string | undefined }): string[] {
   return [...seeFile(file), ...choices.map(choiceInWords)]
 }

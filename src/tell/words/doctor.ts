@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../base/error-codes.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
-/** What doctor looks at, in the order in which it is shown; and what that of a fleet does. */
+/** Checks of doctor in display order, and those of a fleet's doctor. */
 export type Check =
   | 'node'
   | 'directory'
@@ -29,14 +29,14 @@ export type Check =
   | 'queue'
   | 'remote'
 
-/** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
+/** Result of a check. `problem`: codemachine cannot work; `warning`: it can, but a person should know. */
 export interface Finding {
   check: Check
   status: 'ok' | 'warning' | 'problem'
   message: string
-  /** Of the kind of error that it is; null if nothing has to be done. */
+  /** Its error code; null: nothing to do. */
   code: ErrorCode | null
-  /** What to do about it, in one sentence; null if nothing has to be done. */
+  /** How to fix it, in one sentence; null: nothing to do. */
   mend: string | null
 }
 
@@ -46,7 +46,7 @@ const CHECK_WIDTH = 'codex-config'.length
 const INDENT = ' '.repeat(STATUS_WIDTH + CHECK_WIDTH + 4)
 
 /**
- * A finding for a person: a line, and one with its mend if it has one.
+ * Formats a finding for a person: a line, and another with its fix if it has one.
  * @param paint gives the word of a status, padded, its colour
  */
 export function linesOfFinding(
@@ -58,13 +58,13 @@ export function linesOfFinding(
   return mend === null ? [line] : [line, `${INDENT}→ ${oneLine(mend, TEXT_CHARS)}`]
 }
 
-/** Says that a check has no answer yet, after so long, ms. */
+/** Says that a check has no answer yet after `ms`. */
 export function lineOfWaiting(check: Check, ms: number): string {
   return `${check}: no answer yet after ${Math.round(ms / 1000)} s; still waiting.`
 }
 
 /**
- * What all findings come to, in a sentence.
+ * Sums up all findings in a sentence.
  * @param what the subject of the sentence, and where it works
  */
 export function conclusionOf(

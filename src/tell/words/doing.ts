@@ -15,11 +15,11 @@ import { gateName } from './proof.ts'
 import { oneLine, titleLine } from './safe-text.ts'
 import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
 
-/** How far the tasks of a session are. */
+/** Progress of a session's tasks. */
 interface TaskAtWork {
-  /** The one at work; null if all are done. */
+  /** Current task; null: all are done. */
   task: TaskBoard['tasks'][number] | null
-  /** Which of how many that is, by its place among all: `2/15`; `15/15` if all are done. */
+  /** Its place among all: `2/15`; `15/15` if all are done. */
   place: string
   /** The same in short: `T2/15`. */
   shortPlace: string
@@ -27,7 +27,7 @@ interface TaskAtWork {
   total: number
 }
 
-/** The task that is at work, and its place among all; null if there are none. */
+/** Returns the current task, and its place among all; null: no tasks. */
 export function taskAtWork({ tasks, current }: TaskBoard): TaskAtWork | null {
   const total = tasks.length
   if (total === 0) return null
@@ -43,8 +43,8 @@ const TITLE_CHARS = 120
 const LOOKED_AT_CHARS = 4000
 
 /**
- * What a session is called: of one with a plan the first heading of its specification, else the title that its memory gives it,
- * else the first line of its goal that says something.
+ * Returns a session's title: with a plan, the first heading of its specification; else its memory's title; else the first
+ * non-empty line of its goal.
  */
 export function titleOf({ goal, taskPlan }: Pick<SessionState, 'goal' | 'taskPlan'>, board: TaskBoard | null): string {
   const beginning = goal.slice(0, LOOKED_AT_CHARS)
@@ -55,7 +55,7 @@ export function titleOf({ goal, taskPlan }: Pick<SessionState, 'goal' | 'taskPla
 
 const HEADING = /^#{1,3}[ \t]+(\S[^\r\n]*)/m
 
-/** The window of the account's usage limits that is fuller, of those that have not been renewed by `now` (Unix time, ms). */
+/** Returns the fuller of the account's usage windows that are not renewed by `now` (Unix time, ms). */
 export function usedWindow(
   { primaryWindow, secondaryWindow }: Pick<SessionState, 'primaryWindow' | 'secondaryWindow'>,
   now: number,
@@ -68,22 +68,22 @@ export function usedWindow(
   )
 }
 
-/** What a session does just now. */
+/** Current work of a session. */
 export interface Doing {
   kind: 'at-work' | 'waiting' | 'held' | 'done' | 'ended'
   /** `running npm test`. */
   words: string
-  /** The same where there is little room: `npm test`. */
+  /** A shorter form: `npm test`. */
   short: string
-  /** For how long, or how long still: `0:42`, `(4:10 left)`. */
+  /** Elapsed or remaining time: `0:42`, `(4:10 left)`. */
   time: string | null
-  /** What it was asked to do when that is over: `stopping after this round`. */
+  /** The request for afterwards: `stopping after this round`. */
   next: string | null
 }
 
 /**
- * What a session does at the time `now` (Unix time, ms); one that has not ended is taken to run.
- * @param live what goes on in its turn; null if that cannot be seen
+ * Returns the work of a session at the time `now` (Unix time, ms); an open one counts as running.
+ * @param live current items of its turn; null: invisible
  */
 export function doing(state: SessionState, live: readonly LiveItem[] | null, now: number): Doing {
   return state.ended === null
@@ -129,19 +129,19 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
   }
 }
 
-/** What is left until it goes on by itself; null if it does not. */
+/** Returns the time until it continues by itself; null: it does not. */
 function leftOfHold({ holdEnd }: SessionState, now: number): string | null {
   return holdEnd?.how === 'goes-on' ? clockLeft(holdEnd.at, now) : null
 }
 
-/** `(4:10 left)`: as much as is begun of the last second is left. */
+/** Formats `(4:10 left)`, rounded up to a second. */
 function clockLeft(until: number, now: number): string {
   return `(${formatClock(Math.ceil((until - now) / 1000) * 1000)} left)`
 }
 
 function deciding(state: SessionState, now: number): DoingNow {
   const { decision } = state
-  // Without a default there is nothing to be quick for.
+  // Without a default there is no need to hurry.
   const time = decision === null || decision.default === null ? null : clockLeft(decision.until, now)
   return isPlanShown(state)
     ? { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time }
@@ -152,7 +152,7 @@ function waiting(state: SessionState, now: number): DoingNow {
   const until = waitEndOf(state) ?? now
   const moment = `until ${shortMoment(until, now)}`
   const time = clockLeft(until, now)
-  // It is over as soon as that answers.
+  // It ends as soon as the provider answers.
   if (state.waiting?.reason === 'provider-away')
     return { kind: 'waiting', words: 'waiting for the provider', short: 'provider away', time }
   return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time }
@@ -166,7 +166,7 @@ function atWork(state: SessionState, live: readonly LiveItem[] | null, now: numb
   const latest = live?.findLast(({ instance }) => instance === undefined)
   const isIdle = latest === undefined || isDelegation(latest.item)
   if (state.agents.length > 0 && isIdle) return delegating(state, now)
-  // A task that was handed on lasts until its result has been read.
+  // A delegated task lasts until its result was read.
   if (isIdle) return plainly(live === null ? 'working' : 'thinking')
   const { words, short, isTimed } = wordsForItem(latest.item)
   return { kind: 'at-work', words, short, time: isTimed ? formatClock(now - latest.startedAt) : null }
@@ -179,7 +179,7 @@ function delegating({ agents }: SessionState, now: number): DoingNow {
   return { kind: 'at-work', words, short: formatCount(agents.length, 'agent'), time: formatClock(now - since) }
 }
 
-/** What codemachine does by itself between two rounds. */
+/** Describes codemachine's own work between two rounds. */
 function checking(check: Checking, { gates }: SessionState, now: number): DoingNow {
   const short = shortOf(check)
   const words = check.kind === 'gate' || check.kind === 'check' || check.kind === 'hook' ? `running ${short}` : short
@@ -187,7 +187,7 @@ function checking(check: Checking, { gates }: SessionState, now: number): DoingN
   return { kind: 'at-work', words, short, time: clockOf(now - check.since, gate?.timeoutMs) }
 }
 
-/** What is checked, or who works on the proof. */
+/** Names the check, or who works on the proof. */
 function shortOf(check: Checking): string {
   switch (check.kind) {
     case 'gate':
@@ -207,7 +207,7 @@ function shortOf(check: Checking): string {
   }
 }
 
-/** How long a command has run, and, once that is a minute, when it is ended: `1:04 of 10:00`. */
+/** Says how long a command has run, and after a minute also its bound: `1:04 of 10:00`. */
 function clockOf(ms: number, mostMs: number | undefined): string {
   const isLong = mostMs !== undefined && ms >= LONG_MS
   return isLong ? `${formatClock(ms)} of ${formatClock(mostMs)}` : formatClock(ms)
@@ -215,7 +215,7 @@ function clockOf(ms: number, mostMs: number | undefined): string {
 
 const LONG_MS = 60_000
 
-/** What the work is for, before what it is. */
+/** Puts the purpose of the work before it. */
 function within(purpose: string, work: DoingNow): DoingNow {
   return { ...work, words: `${purpose}: ${work.words}`, short: purpose }
 }
@@ -258,8 +258,8 @@ const WORK_CELLS = 24
 const WORK_CHARS = 120
 
 /**
- * A running session on one short line for the status bar of tmux: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
- * No colours; each `#` is doubled, for to tmux a single one is a command.
+ * Describes a running session in a short line for tmux's status bar: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
+ * No colours; each `#` is doubled, because tmux reads a single one as a command.
  */
 export function statusLine(state: SessionState, board: TaskBoard | null, now: number): string {
   const { running, limits, roundsUsed } = state
@@ -276,7 +276,7 @@ export function statusLine(state: SessionState, board: TaskBoard | null, now: nu
     work === null ? (task?.shortPlace ?? '') : cutLine(oneLine(work, WORK_CHARS), WORK_CELLS),
     time === null ? words : `${words} ${time}`,
     next ?? '',
-    // What it does is said by them already.
+    // These words already say it.
     state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
     state.questions === 0 ? '' : formatCount(state.questions, 'question'),
     window === null || window.resetsAt === null
@@ -289,14 +289,14 @@ export function statusLine(state: SessionState, board: TaskBoard | null, now: nu
 const COMMAND_CHARS = 200
 const NAME_CHARS = 80
 
-/** What codex does while an item runs; whether it is worth saying for how long. */
+/** Words for codex's work on an item; `isTimed`: whether its time is worth showing. */
 interface ItemInWords {
   words: string
   short: string
   isTimed: boolean
 }
 
-/** An item that runs: `running npm test`, in short `npm test`. */
+/** Describes a running item: `running npm test`, in short `npm test`. */
 export function wordsForItem(item: Item): ItemInWords {
   switch (item.kind) {
     case 'user-message':

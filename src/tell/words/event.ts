@@ -95,19 +95,19 @@ import {
 } from './work.ts'
 
 /**
- * What a person is told of an event; null if nothing. Pure.
+ * Describes an event for a person; null: nothing to tell. Pure.
  * @param state the session after the event
- * @param hints how a person does there what may be done about it
+ * @param hints commands or keys for a person at this door
  */
 export function describeEvent(event: Recorded, state: SessionState, hints: Hints = SHELL_HINTS): Description | null {
-  // The table has for each type a function of events of that type, which the compiler cannot follow here.
+  // Each type's entry takes events of that type, which the compiler cannot follow here.
   const describer = DESCRIBERS[event.type] as Describer<Recorded> | null
   return describer === null ? null : describer(event, state, hints)
 }
 
 type Describer<E extends Recorded> = (event: E, state: SessionState, hints: Hints) => Description | null
 
-/** What describes the events of each type; null: nothing is told of them. */
+/** Describers by event type; null: the event is not shown. */
 const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> | null } = {
   'session-created': describeCreation,
   'session-resumed': describeResumption,
@@ -141,13 +141,13 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   published: event => describe(wordsForPublished(event), event.problem === null ? 'strong' : 'warning'),
 
   'round-started': describeRoundStart,
-  // It follows its round at once.
+  // It directly follows its round.
   'turn-started': null,
   'item-completed': describeItemOf,
   'plan-updated': ({ steps }) => describe(`plan  ${describePlan(steps)}`),
-  // The round's end says it.
+  // The end of the round shows it.
   usage: null,
-  // `codemachine status` says it.
+  // `codemachine status` shows it.
   limits: null,
   'model-rerouted': ({ from, to, reason }) =>
     describe(`codex changed the model: ${name(from)} → ${name(to)} (${text(reason)})`, 'warning'),
@@ -167,7 +167,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'machine-slept': ({ ms }) => describe(`the machine slept for ${formatSpan(ms)}; nothing was lost`),
   'round-ended': describeRoundEnd,
 
-  // What came of it says it.
+  // Its result shows it.
   'step-started': null,
   looked: describeLooked,
   'command-ran': describeCommandRun,
@@ -204,7 +204,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'agent-started': describeAgentStart,
   'agent-ended': describeAgentEnd,
   'task-judged': describeTask,
-  // Each task for which that changes something has been told.
+  // Every task that this changes was already shown.
   'tasks-judged': null,
 
   'gate-started': null,
@@ -223,14 +223,14 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'contract-left': ({ why }) => describe(`the session continues without a contract: ${text(why)}`, 'warning'),
   'check-started': null,
   'check-ended': describeCheck,
-  // Each is told as it is tried.
+  // Each is shown when it is tried.
   'controls-written': null,
   'control-tried': describeControl,
 }
 
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000
-/** The most lines of what a person said, and of a diff. */
+/** Most shown lines of a person's message, and of a diff. */
 const MOST_LINES = 40
 const REST = 'the session has all of it'
 
@@ -248,7 +248,7 @@ function describeCreation(event: RecordedOf<'session-created'>, state: SessionSt
   )
 }
 
-/** What was waited for when it was left is waited for first. */
+/** If the session stopped during a wait, it finishes that wait first. */
 function describeResumption(event: RecordedOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
   const wait = describeWaiting(event, state, hints)
   const { gates, none } = gatesInWords(event)
@@ -258,7 +258,7 @@ function describeResumption(event: RecordedOf<'session-resumed'>, state: Session
   )
 }
 
-/** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
+/** Lists the gates of a session, and a required review, on their own line; `none` says that there are none. */
 function gatesInWords({ gates, review, prove }: RecordedOf<'session-created' | 'session-resumed'>): {
   gates: string
   none: string
@@ -273,7 +273,7 @@ function gatesInWords({ gates, review, prove }: RecordedOf<'session-created' | '
   }
 }
 
-/** What codex did, in a round or as the reviewer of one. */
+/** Describes an action of codex, in a round or as a reviewer. */
 function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState): Description | null {
   const { item, session, instance } = event
   if (isToldOfAgent(event, state)) return null
@@ -287,14 +287,14 @@ function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState
   return { ...description, text: `${whoProves(state)}  ${description.text}` }
 }
 
-/** Whose work it is that is no round: the reviewer's, or that of who writes the contract or wrong versions. */
+/** Names who works outside of a round: the reviewer, or the writer of the contract or wrong versions. */
 function whoProves({ checking }: SessionState): string {
   return checking?.kind === 'contract' ? checking.role : 'reviewer'
 }
 
 function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
   const why = problem === null ? '' : `: ${text(problem)}`
-  // A server never sleeps, and cannot have what blocks it.
+  // A server never sleeps, and lacks the tools to block it.
   if (by === null) return describe(`could not block sleep on this machine${why}`, 'quiet')
   return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
@@ -325,7 +325,7 @@ function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionSt
   return describe([`session ${event.session} ended: ${text}  (${wordsForSpent(event)})`, ...more].join('\n'), tone)
 }
 
-/** What a session ended without, other than for want of it. */
+/** Says that a session ended with an open decision. */
 function openDecision({ title }: OpenDecision): string {
   return `Ended without your decision. It asks again when resumed: ${text(title)}`
 }
@@ -338,7 +338,7 @@ function text(value: string): string {
   return oneLine(value, TEXT_CHARS)
 }
 
-/** A wait, as it is seen when it begins, or when its session goes on. */
+/** Describes a wait at its beginning, or when its session resumes. */
 function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): Description | null {
   const { waiting } = state
   if (waiting === null) return null
@@ -349,7 +349,7 @@ function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): D
   return describe(`waiting ${wordsForWait(waiting, now)}${limit}; ${how}`, 'warning')
 }
 
-/** What ended a wait, and what comes next. */
+/** Says which engine runs the rounds now, and why. */
 function describeEngineChange({ from, to, until, why, at }: RecordedOf<'engine-changed'>): Description {
   const when = until === null ? '' : `; ${name(from)} has room again ${formatMoment(Date.parse(until), Date.parse(at))}`
   return describe(`${name(to)} runs the rounds now: ${text(why).replace(/\.$/, '')}${when}`, 'warning')
@@ -368,7 +368,7 @@ function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
   }
 }
 
-/** A person who asked it to stop; at once if nothing runs. */
+/** Describes a person's request to stop; at once if nothing runs. */
 function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: SessionState): Description {
   if (agent !== undefined)
     return describe(`${agentLabel(agent, state)} is stopped by a person; the round continues`, 'strong')
@@ -376,32 +376,35 @@ function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: Sess
   return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
 
-/** What runs, which a person may want to end: `round`, `gate`, `review`, `step`; null if nothing does. */
+/** Names the running work that a person may want to end: `round`, `gate`, `review`, `step`; null: none. */
 export function workOf({ running, checking, step }: SessionState): string | null {
   return running === null ? (checking?.kind ?? (step === null ? null : 'step')) : 'round'
 }
 
-/** A person who interrupted it; null if nothing runs and it holds at once, for `held` says it. */
+/** Describes a person's interruption; null if nothing runs and the session pauses at once, because `held` says it. */
 function describeInterrupt(state: SessionState): Description | null {
   const work = workOf(state)
   if (work !== null) return describe(`interrupted by a person: the ${work} ends now`, 'strong')
   return state.waiting === null ? null : describe('interrupted by a person: pauses after this wait', 'strong')
 }
 
-/** A person who asked it to pause, which it does between two rounds; null if that is at once, for `held` says it. */
+/** Describes a person's request to pause between two rounds; null if that is at once, because `held` says it. */
 function describePaused(state: SessionState): Description | null {
   const between = state.decision === null ? workOf(state) : 'decision'
   const work = state.waiting === null ? between : 'wait'
   return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
 }
 
-/** When what waits for a person ends by itself. @param state the session after the event */
+/**
+ * Says when a wait for a person ends by itself.
+ * @param state the session after the event
+ */
 function describeHoldEnd({ at, until, how }: RecordedOf<'hold-until'>, { decision }: SessionState): Description {
   const [now, end] = [Date.parse(at), Date.parse(until)]
   return describe(decision === null ? wordsForHoldEnd({ at: end, how }, now) : wordsForDecisionEnd(decision, now))
 }
 
-/** What a person said to the agent of a round, or to one of those that work for it. */
+/** Describes a person's message to the agent of a round, or to one that works for it. */
 function describeSteering(
   { delivered, text, agent, answers }: RecordedOf<'steered'>,
   state: SessionState,
@@ -409,18 +412,18 @@ function describeSteering(
   const says = answers === undefined ? 'says' : `answers ${name(answers)}`
   const whom = agent === undefined ? '' : ` to ${agentLabel(agent, state)}`
   const when = delivered ? '' : ', to the next round'
-  // The first line of an answer says question and answer; the rest tells the agent what to make of it.
+  // The first line of an answer holds question and answer; the rest is for the agent.
   const told = answers === undefined ? clipLines(text, MOST_LINES, REST) : (text.trim().split('\n', 1)[0] ?? '')
   return describe(`a person ${says}${whom}${when}: ${told}`, 'strong')
 }
 
-/** A person who wants the plan to be another. */
+/** Describes a person's request to change the plan. */
 function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Description {
   const then = goesOn ? ', and continues with it' : ''
   return describe(`a person asked to change the plan${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 
-/** What a change of plan did, by tasks; of one that an older version has journaled, as diffs. */
+/** Describes a change of plan by tasks; one from an older version's journal as diffs. */
 function describeReplanned(event: RecordedOf<'replanned'>, hints: Hints): Description {
   const { files, putBack } = event
   if (files.length === 0) return describe('the plan did not change', 'warning')
@@ -437,13 +440,13 @@ function linesOfChange({ tasks, left, main }: PlanChangeInWords): string[] {
   return [...shown, ...(main === null ? [] : [main])]
 }
 
-/** What codex asked for, and what it was answered. */
+/** Describes a request of codex, and its answer. */
 function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
   const words = REQUESTS.get(method)?.(subject) ?? `asked (${name(method)}): ${text(subject)}`
   return describe(`codex ${words}  → ${text(answer)}`)
 }
 
-/** Of the requests that are answered; one without a reason has as its subject only what kind it is. */
+/** Words for codex's requests; one without a reason has only its kind as subject. */
 const REQUESTS: ReadonlyMap<string, (subject: string) => string> = new Map([
   ['item/commandExecution/requestApproval', subject => `asked to run: ${text(shownCommand(subject))}`],
   ['item/fileChange/requestApproval', subject => `asked to change files${because(subject, 'a file change')}`],
@@ -457,8 +460,8 @@ function because(subject: string, unreasoned: string): string {
   return subject === unreasoned ? '' : `: ${text(subject)}`
 }
 
-/** Which round starts, and who works in it with what. @param state the session after the event */
-/** An agent of another maker does not say its version before its round; the version is that of the sandbox. */
+/** Describes the start of a round: which one, its agent and its model. @param state the session after the event */
+/** Another maker's agent does not report its version before its round; this is the sandbox's version. */
 function wordsForEngine({ engine, codex, reaches }: RecordedOf<'round-started'>): string {
   return `${name(engine)}${reaches === undefined ? '' : ' in the sandbox of codex'} ${name(codex)}`
 }
@@ -484,18 +487,18 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
 
 const CHANGING = 'changing the plan'
 
-/** What a round is called at its end: the next one takes the number of a summary or a change of plan. */
+/** Names a round at its end: a summary or change of plan passes its number on to the next round. */
 function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
   if (last === null) return `round ${round}`
   if (last.isReplan) return taskPlan === null ? `round ${round}, ${CHANGING},` : CHANGING
-  // What it is called by now may be the name of the next one.
+  // Its current name may be that of the next round.
   if (kind?.view?.round !== undefined) return 'round'
   return last.part !== null && partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
 }
 
 /**
- * An error that codex reports; null for the second and later notices that the network is away, and for one that it does
- * not try again after: the turn ends with that, and its end says it.
+ * Describes an error that codex reports. Null for repeated notices that the network is away, and for errors that end the
+ * turn, because its end shows them.
  */
 function describeError(event: RecordedOf<'error'>, state: SessionState): Description | null {
   if (event.waitsForNetwork) {
@@ -507,7 +510,7 @@ function describeError(event: RecordedOf<'error'>, state: SessionState): Descrip
   return describe(`error: ${text(event.message)}${details} (codex tries again)`, 'warning')
 }
 
-/** A turn that failed, and goes on as another one. */
+/** Says that a failed turn continues as another one. */
 function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
   return describe(`turn failed${wordsForFailure(cause)}; continuing in the same thread`, 'warning')
 }
@@ -517,7 +520,7 @@ function wordsForFailure(cause: RoundOutcome): string {
   return cause.class === 'network' ? ' for the network' : ` (${wordsForCause(cause)})`
 }
 
-/** A limit that was reached in the middle of a round. */
+/** Describes a limit reached in the middle of a round. */
 function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionState): Description {
   return describe(
     `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to stop safely, and has ${formatSpan(event.graceMs)}`,
@@ -525,19 +528,22 @@ function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionSt
   )
 }
 
-/** A session that does not get on, and what is done about it. */
+/** Describes a session without progress, and the remedy. */
 function describeStuck({ why, rounds, remedy }: RecordedOf<'stuck'>): Description {
   return describe(`${wordsForStall(why, rounds)}: the next round is ${wordsForRemedy(remedy)}`, 'warning')
 }
 
-/** How a round ended, and what it took and changed. @param state the session after the event */
+/**
+ * Describes how a round ended, its cost and its changes.
+ * @param state the session after the event
+ */
 function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState): Description {
   const work = statusOfWork(state)
   const facts = [
     `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
     formatDuration(event.durationMs),
     ...(event.tokens === null ? [] : [formatTokens(event.tokens.total)]),
-    // In a call nobody looks at them.
+    // In a call nobody checks the files.
     ...(event.treeAfter === ''
       ? []
       : [`${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`]),

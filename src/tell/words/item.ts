@@ -14,20 +14,20 @@ const OUTPUT_LINES = 3
 const LINE_CHARS = 300
 const THOUGHT_CHARS = 120
 
-/** Where an item was seen: the session, and its work directory, which paths are shown relative to. */
+/** Origin of an item: the session, and its work directory, the base of shown paths. */
 export interface ItemPlace {
   session: string
   directory: string
 }
 
-/** Calls that do what an event of its own tells. */
+/** Calls whose effect has its own event. */
 const TOLD_BY_EVENT: ReadonlySet<string> = new Set([RUN_SHELL, ASK_HUMAN])
 
-/** What a person is told of something that codex did; null if nothing. */
+/** Describes an action of codex for a person; null: nothing to tell. */
 export function describeItem(item: Item, { session, directory }: ItemPlace): Description | null {
   const rest = `all of it: codemachine logs ${session} --json`
   switch (item.kind) {
-    // The input of a round is codemachine's own; what a person adds comes as `steered`.
+    // Codemachine wrote the input of a round; a person's messages come as `steered`.
     case 'user-message':
       return null
     case 'agent-message':
@@ -47,7 +47,7 @@ export function describeItem(item: Item, { session, directory }: ItemPlace): Des
     case 'mcp-tool-call':
       return describeCall(`${item.server}/${item.tool}`, item, item.error)
     case 'tool-call':
-      // The question that it asks is told by an event of its own.
+      // Its question has its own event.
       if (item.tool === ASK_PERSON || (item.status === 'completed' && TOLD_BY_EVENT.has(item.tool))) return null
       return describeCall(item.command === undefined ? item.tool : `${item.tool}: ${item.command}`, item, null)
     case 'sub-agent':
@@ -67,7 +67,7 @@ function messageTone(phase: 'commentary' | 'final-answer' | null): 'plain' | 'st
   return phase === 'final-answer' ? 'strong' : 'plain'
 }
 
-/** The first line of a thought, which codex writes as a heading. */
+/** Describes a thought by its first line, which codex writes as a heading. */
 function describeThought(text: string): Description | null {
   const first = text.trim().split('\n', 1)[0]?.replace(EMPHASIS, '$1') ?? ''
   return first === '' ? null : describe(`thinks  ${oneLine(first, THOUGHT_CHARS)}`, 'quiet')
@@ -88,12 +88,12 @@ function withEnd(description: Description, end: string): Description {
   return { ...description, text: description.text + end, end }
 }
 
-/** What is said of a command in the place of its exit code that ended with its round, after so many ms. */
+/** Returns the words, instead of an exit code, for a command that ended with its round after `ms`. */
 export function wordsForCutOff(ms: number): string {
   return `still running after ${formatDuration(ms)}, ended with the round`
 }
 
-// Test runners colour what they print; a colour that is not obeyed is only noise.
+// Test runners print colours; here they are only noise.
 const COLOURS = new RegExp(`${String.fromCharCode(0x1b)}\\[[\\d;:]*m`, 'g')
 
 function lastLines(output: string): string[] {
@@ -136,8 +136,8 @@ function inTime(durationMs: number | null): string {
 const MOST_FILES = 20
 
 /**
- * The files of a file change, one a line: `✎ src/a.ts (+12 −3)`; those of the memory on one line. Paths are shown relative
- * to `directory`.
+ * Lists the files of a change, one per line: `✎ src/a.ts (+12 −3)`; memory files on one line. Paths are relative to
+ * `directory`.
  */
 function describeChanges(item: FileChange, directory: string): Description {
   const applied = item.status === 'completed'
@@ -154,12 +154,12 @@ function describeChanges(item: FileChange, directory: string): Description {
 
 type FileChange = Extract<Item, { kind: 'file-change' }>
 
-/** The changes of a file change to what is worked on, and in words those to the memory files of the session; null if there are none. */
+/** Splits a file change into changes of the work, and words for those of the session's memory files; null: none. */
 export function splitOffMemory(
   item: FileChange,
   directory: string,
 ): { work: readonly ItemFileChange[]; memory: string | null } {
-  // What was refused is no bookkeeping.
+  // A refused change is no bookkeeping.
   if (item.status !== 'completed') return { work: item.changes, memory: null }
   const named = item.changes.map(change => ({ change, name: memoryFile(change, directory) }))
   const memory = named.flatMap(({ change, name }) => (name === null ? [] : [{ change, name }]))
@@ -167,10 +167,10 @@ export function splitOffMemory(
   return { work, memory: memory.length === 0 ? null : memoryInWords(memory) }
 }
 
-/** What `.codemachine` holds of a session's memory: its folder, without whose name a file is named, and those that sessions share. */
+/** A session's memory in `.codemachine`: its own folder, whose name is not shown, and the shared ones. */
 const MEMORY = /^\.codemachine\/(?:projects\/[^/]+\/(.+)|((?:kb|plan|memory)\/.+))$/
 
-/** The name of a memory file: `MAIN.md`, `plan/tasks.json`; null for any other file, and for one that is moved. */
+/** Returns the name of a memory file: `MAIN.md`, `plan/tasks.json`; null for any other file, and for a moved one. */
 function memoryFile({ path, change }: ItemFileChange, directory: string): string | null {
   const [, own, shared] = MEMORY.exec(relative(directory, path).replaceAll('\\', '/')) ?? []
   const name = own ?? shared
@@ -180,7 +180,7 @@ function memoryFile({ path, change }: ItemFileChange, directory: string): string
 const MOST_MEMORY_FILES = 6
 const MOST_FACTS = 8
 
-/** Changes of memory files, and what they say of tasks: `MAIN.md, tasks.json: T3 done, T4 begun`. */
+/** Describes changes of memory files, and their tasks: `MAIN.md, tasks.json: T3 done, T4 begun`. */
 function memoryInWords(memory: readonly { change: ItemFileChange; name: string }[]): string {
   const facts = new Map<string, string>()
   for (const { change, name } of memory) {
@@ -202,7 +202,7 @@ function memoryInWords(memory: readonly { change: ItemFileChange; name: string }
 const ID_CHARS = 40
 const TASK_FIELDS = /"(id|done)"\s*:\s*(?:"((?:[^"\\]|\\.){1,100})"|(true|false))/g
 
-/** What the diff of a `tasks.json` says of tasks, by their ids: `done`, `reopened`, `added`, `left out`. */
+/** Returns the changes of tasks in a `tasks.json` diff, by id: `done`, `reopened`, `added`, `left out`. */
 function taskFacts({ change, diff }: ItemFileChange): [id: string, fact: string][] {
   const sides = { before: new Map<string, boolean | null>(), after: new Map<string, boolean | null>() }
   const current: { before: string | null; after: string | null } = { before: null, after: null }

@@ -1,32 +1,32 @@
 import { unreachable } from '../../base/errors.ts'
 
-/** Whether codex is logged in. `by`: with what, as in `ChatGPT (pro)`; `why`: a sentence or its end. */
+/** Whether codex is logged in. `by`: account, as in `ChatGPT (pro)`; `why`: a sentence or its end. */
 export type LoginState =
   | { kind: 'in'; by: string }
   | { kind: 'out' }
   | { kind: 'not-needed' }
   | { kind: 'unknown'; why: string }
 
-/** Codex's home that rounds use; `problem`: why there is none, a sentence. `isOwn`: whether a login is made for that one. */
+/** Codex's home for rounds; `problem`: a sentence why there is none. `isOwn`: whether a login goes into this one. */
 export type HomeOfRounds = { path: string; owner: 'person' | 'codemachine'; isOwn: boolean } | { problem: string }
 
-/** The same, and who is logged in there. */
+/** The same, with its login. */
 export type LoginOfRounds =
   | { home: Exclude<HomeOfRounds, { problem: string }>; login: LoginState }
   | { problem: string }
 
-/** What a person should know before they log in, by the setting `codexHome`; null: nothing. */
+/** Returns what a person should know before a login, by the setting `codexHome`; null: nothing. */
 export function beforeLogin(setting: string): string | null {
   if (setting !== 'own') return null
   return 'The setting codexHome is "own": rounds use your own codex login, and not this one, until it is "auto" or "codemachine".'
 }
 
-/** What a person is told before codex opens a browser, in lines. */
+/** Lines for a person before codex opens a browser. */
 export const WITHOUT_BROWSER = `codemachine: If no browser opens here, press Ctrl+C and type: codemachine login --device-auth
 codemachine: (The "codex login --device-auth" that codex suggests changes your own login instead.)
 `
 
-/** That somebody has logged in, and whether rounds use that. */
+/** Says that somebody has logged in, and whether rounds use it. */
 export function afterLogin(login: LoginState, home: HomeOfRounds): string {
   const done = loggedIn(login)
   if ('problem' in home) return `${done} ${home.problem}`
@@ -48,19 +48,19 @@ function loggedIn(login: LoginState): string {
   }
 }
 
-/** That nobody has. `stays`: whether a login from before is as it was; `why`: a sentence, or null. */
+/** Says that nobody has. `stays`: whether an earlier login is unchanged; `why`: a sentence, or null. */
 export function withoutLogin({ stays, why }: { stays: boolean; why: string | null }): string {
   const who = stays ? 'No new login: the earlier login is unchanged.' : 'Nobody is logged in.'
   return why === null ? who : `${who} ${why}`
 }
 
-/** That codex is logged out, and what rounds use then. `wasIn`: whether there was a login. */
+/** Says that codex is logged out, and which login rounds use then. `wasIn`: whether there was a login. */
 export function afterLogout(wasIn: boolean, rounds: LoginOfRounds): string {
   const done = wasIn ? 'Logged out.' : 'Nobody was logged in.'
   return 'problem' in rounds ? `${done} ${rounds.problem}` : `${done} ${roundsUse(rounds)}`
 }
 
-/** Which of codex's homes rounds use, and who is logged in there. */
+/** Says which codex home rounds use, and who is logged in there. */
 export function roundsUse({ home, login }: Exclude<LoginOfRounds, { problem: string }>): string {
   const whose = home.owner === 'person' ? 'your own codex' : "codemachine's own codex"
   return `Rounds use ${whose} (${home.path}), ${who(login)}`

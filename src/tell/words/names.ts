@@ -6,10 +6,10 @@ import { oneLine, safeText } from './safe-text.ts'
 
 const SHELL = /(?:^|\/)(?:ba|z|da)?sh$/
 const OPTION = /^-l?c$/
-// More than an event holds of a command.
+// More than an event stores of a command.
 const MOST_COMMAND_CHARACTERS = 128 * 1024
 
-/** The command as it was written: without the `/bin/bash -lc '…'` that codex puts around it. */
+/** Returns the command as it was written: without codex's `/bin/bash -lc '…'` around it. */
 export function shownCommand(command: string): string {
   if (command.length > MOST_COMMAND_CHARACTERS) return command
   const [shell, option, script, ...more] = shellWords(command, 4) ?? []
@@ -18,8 +18,8 @@ export function shownCommand(command: string): string {
 }
 
 /**
- * The first `most` words of a command line as a POSIX shell reads them, parted by single spaces; null if a quote does
- * not end, or something in them stands for something else: `$HOME`, `*`, `;`.
+ * Returns the first `most` words of a command line as a POSIX shell reads them, separated by single spaces. Null if a quote
+ * is open, or the shell would expand something: `$HOME`, `*`, `;`.
  */
 function shellWords(line: string, most: number): string[] | null {
   const words = ['']
@@ -35,14 +35,14 @@ function shellWords(line: string, most: number): string[] | null {
   return words
 }
 
-// In no order can a character belong to two of these, so that a long text takes no longer than its length.
+// No character fits two of these in any order, so the time is linear in the text's length.
 const PART = / |'([^']*)'|"([^"\\$`]*(?:\\.[^"\\$`]*)*)"|\\([^\n])|[^\s'"\\$`|&;<>()*?[#~{}!^]+/s
 // Between double quotes a backslash before any other character is one.
 const ESCAPED = /\\(?:\n|([$`"\\]))/g
 
 const PATH_CHARS = 300
 
-/** A path as it is shown: relative to the work directory if it is inside. */
+/** Returns a path for display: relative to the work directory if it is inside. */
 export function shownPath(path: string, directory: string): string {
   const way = relative(directory, path)
   const inside = isAbsolute(path) && way !== '' && !way.startsWith('..') && !isAbsolute(way)
@@ -61,26 +61,26 @@ export function clipLines(text: string, limit: number, rest: string): string {
   return `${shown}\n[… ${left > 0 ? `${left} more ${left === 1 ? 'line' : 'lines'}; ` : ''}${rest}]`
 }
 
-/** The first entries of a list, and how many of `count` are not among them: `… and 3 more`. */
+/** Returns the first entries of a list, and how many of `count` are missing: `… and 3 more`. */
 export function withRest(shown: readonly string[], count: number): string[] {
   const left = count - shown.length
   return left > 0 ? [...shown, `… and ${left} more`] : [...shown]
 }
 
-/** The phrases of one door (shell, screen, page) for what a person can do about an event. */
+/** The phrases of one door (shell, screen, page) for a person's possible actions. */
 export interface Hints {
   goOn: string
-  /** Of a session that was cut off. */
+  /** For a session that was cut off. */
   resume: string
-  /** Where a plan waits to be looked at. */
+  /** For a plan that waits for a person. */
   startBuild: string
   endWait: string
-  /** Of a call, which takes no commands. */
+  /** For a call, which accepts no commands. */
   endWaitOfCall: string
-  /** Where a person is asked to decide. */
+  /** For an open decision. */
   decide: string
   changePlan: string
-  /** Where warnings are said in full. */
+  /** For the full text of warnings. */
   warnings: string
   /** @param question as a person names it: `20261121_1/Q1` */
   answer(question: string): string
@@ -101,7 +101,7 @@ export const SHELL_HINTS: Hints = {
   answer: question => `codemachine questions answer ${question} "…" answers it`,
 }
 
-/** On the screen, where keys do it. */
+/** On the screen, through keys. */
 export const KEY_HINTS: Hints = {
   goOn: 'Esc shows the choices',
   resume: '/resume continues',
@@ -114,10 +114,10 @@ export const KEY_HINTS: Hints = {
   answer: question => `/answer ${question.replace(/^.*\//, '')} … answers it`,
 }
 
-/** What the state of a session says of what a person can do. */
+/** Hints that depend on a session's state. */
 export type StateHints = Pick<Hints, 'goOn' | 'resume' | 'startBuild' | 'endWait' | 'endWaitOfCall' | 'decide'>
 
-/** On the page of the browser, where its buttons do it. */
+/** On the browser page, through its buttons. */
 export const PAGE_HINTS: StateHints = {
   goOn: '“Continue” continues',
   resume: '“Resume” continues',
@@ -130,19 +130,19 @@ export const PAGE_HINTS: StateHints = {
 /** The weight of an event for a person; views show it as a colour. */
 export type Tone = 'plain' | 'quiet' | 'strong' | 'good' | 'warning' | 'bad'
 
-/** What a view shows of one event. Safe to write to a terminal; no text in it has a newline. */
+/** An event in a view. Safe to write to a terminal; no text in it has a newline. */
 export interface Description {
   text: string
   /** Lines that belong to it. */
   more: readonly string[]
   tone: Tone
-  /** The end of `text` that says what came of it, which is not what is cut where there is little room; left out: none is. */
+  /** End of `text` with the result, which is never cut for lack of space; left out: none. */
   end?: string
-  /** That of these lines; left out: the same. */
+  /** Tone of these lines; left out: the same. */
   moreTone?: Tone
 }
 
-/** A description of a text that may have several lines and may come from outside. */
+/** Describes a text that may have several lines and may be foreign. */
 export function describe(text: string, tone: Tone = 'plain'): Description {
   const [first = '', ...more] = safeText(text).split('\n')
   return { text: first, more, tone }
@@ -158,8 +158,8 @@ const SEQUENCES = new RegExp(
 )
 
 /**
- * The last 64 Ki characters of what a command printed, as lines that are safe to show, without the blank ones at both
- * ends. Its colours are left out; of a line that it wrote over, as progress bars do, the last state is left.
+ * Returns the last 64 Ki characters of a command's output as safe lines, without blank ones at both ends. It drops colours;
+ * of an overwritten line, as in progress bars, it keeps the last state.
  */
 export function safeOutput(output: string): string[] {
   const plain = output.slice(-MOST_OUTPUT_CHARACTERS).replace(SEQUENCES, '')
@@ -190,37 +190,39 @@ const WORDS: Readonly<Record<RoundClass, string>> = {
   crashed: 'codex crashed',
 }
 
-/** The part of a round's outcome that it is named by. */
+/** Part of a round's outcome that decides its name. */
 interface NamedEnd {
   class: RoundClass
   status?: number | undefined
 }
 
-/** What a class of failure is called: `usage limit`. */
+/** Names a class of failure: `usage limit`. */
 export function wordsForClass(outcome: NamedEnd): string {
   return isAccessRefused(outcome) ? 'the server refused access (403)' : WORDS[outcome.class]
 }
 
-/** Whether the server refused access (HTTP 403), which is of the class `network` for it may pass. */
+/** Returns whether the server refused access (HTTP 403). Its class is `network`, because it may pass. */
 export function isAccessRefused({ class: end, status }: NamedEnd): boolean {
   return end === 'network' && status === 403
 }
 
-/** How a round ended, in codex's own words too if it gave any, as a part of a sentence: `usage limit: You have hit your limit` */
+/**
+ * Describes how a round ended, with codex's own words if any, as part of a sentence: `usage limit: You have hit your limit`
+ */
 export function wordsForCause(outcome: RoundOutcome): string {
   const words = wordsForClass(outcome)
   if (outcome.message === null) return words
   return `${words}: ${oneLine(outcome.message, MESSAGE_CHARS).replace(/(?<!\.)\.$/, '')}`
 }
 
-/** As `wordsForCause`, where a wait for it comes next and says the rest: `usage limit`. */
+/** Does the same as `wordsForCause`, but shorter if a wait follows and says the rest: `usage limit`. */
 export function wordsForRoundEnd(outcome: RoundOutcome): string {
   return ALWAYS_WAITED_FOR.has(outcome.class) ? wordsForClass(outcome) : wordsForCause(outcome)
 }
 
 const ALWAYS_WAITED_FOR: ReadonlySet<RoundClass> = new Set(['window', 'throttle', 'network'])
 
-/** The settings that a running session takes over, a line. */
+/** Describes the settings that a running session applies, in a line. */
 export function describeTaken(changes: EventOf<'settings-taken'>['changes']): string {
   const told = changes.map(({ setting, from, to, place }) => {
     const how = from === null && to === null ? 'changed' : `is ${to ?? 'not set'} (it was ${from ?? 'not set'})`

@@ -1,9 +1,9 @@
-/** A number and its noun: `1 round`, `3 rounds`. */
+/** Formats a number with its noun: `1 round`, `3 rounds`. */
 export function formatCount(count: number, noun: string): string {
   return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** A whole number for a person, its thousands apart: `2,000`. */
+/** Formats a whole number for a person, with thousands separators: `2,000`. */
 export function formatNumber(count: number): string {
   return count < 1000 ? String(count) : count.toLocaleString('en-US')
 }
@@ -13,7 +13,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** How long something took (ms), rounded, the same in every view: `340 ms`, `4.2 s`, `3m12s`, `2h05m`, `1d02h`. */
+/** Formats a duration (ms), rounded, the same in every view: `340 ms`, `4.2 s`, `3m12s`, `2h05m`, `1d02h`. */
 export function formatDuration(ms: number): string {
   const whole = Math.max(0, Math.round(ms))
   if (whole < SECOND) return `${whole} ms`
@@ -32,7 +32,7 @@ function pair(ms: number, large: number, largeName: string, small: number, small
   return `${Math.floor(ms / large)}${largeName}${String(rest).padStart(2, '0')}${smallName}`
 }
 
-/** Each with its name, and with what a length that has it is rounded to. */
+/** Each with its name, and the unit to which it is rounded. */
 const UNITS = [
   [DAY, 'd', HOUR],
   [HOUR, 'h', MINUTE],
@@ -40,7 +40,10 @@ const UNITS = [
   [SECOND, 's', SECOND],
 ] as const
 
-/** A length of time (ms) in a sentence, in its two largest units, rounded: `3 h 10 min`, `5 min`, `1 d 2 h`, `4.2 s`, `340 ms`. */
+/**
+ * Formats a duration (ms) for a sentence in its two largest units, rounded: `3 h 10 min`, `5 min`, `1 d 2 h`, `4.2 s`, `340
+ * ms`.
+ */
 export function formatSpan(ms: number): string {
   const whole = Math.max(0, Math.round(ms))
   if (whole === 0) return '0 s'
@@ -59,23 +62,23 @@ export function formatSpan(ms: number): string {
   return parts.join(' ')
 }
 
-/** What is left of a wait (ms), to the nearest minute, in its last minute to the second: `3 h 10 min`, `20 s`. */
+/** Formats the rest of a wait (ms), to the nearest minute, in its last minute to the second: `3 h 10 min`, `20 s`. */
 export function formatCountdown(ms: number): string {
   return formatSpan(ms < MINUTE ? Math.ceil(ms / SECOND) * SECOND : Math.round(ms / MINUTE) * MINUTE)
 }
 
-/** The local time of day of an instant (Unix time, ms): `22:41:07`. */
+/** Formats the local time of day of an instant (Unix time, ms): `22:41:07`. */
 export function formatTime(at: number): string {
   const date = new Date(at)
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':')
 }
 
-/** The local day and time of an instant, without seconds: `2026-11-20 22:41`. */
+/** Formats the local day and time of an instant, without seconds: `2026-11-20 22:41`. */
 export function formatDayAndTime(at: number): string {
   return `${dayOf(at)} ${formatTime(at).slice(0, 5)}`
 }
 
-/** A moment seen from another: `05:02`, with its day if that is not the same. */
+/** Formats a moment as seen from another: `05:02`, with its day if that differs. */
 export function formatMoment(at: number, from: number): string {
   const moment = formatDayAndTime(at)
   return dayOf(at) === dayOf(from) ? moment.slice(11) : moment
@@ -90,20 +93,22 @@ function twoDigits(part: number): string {
   return String(part).padStart(2, '0')
 }
 
-/** A number of tokens for a person: `950 tokens`, `45.2k tokens`, `1.3M tokens`, `5M tokens`. */
+/** Formats a number of tokens for a person: `950 tokens`, `45.2k tokens`, `1.3M tokens`, `5M tokens`. */
 export function formatTokens(tokens: number): string {
   return `${shortNumber(tokens)} token${tokens === 1 ? '' : 's'}`
 }
 
-/** An amount of money, without its currency, which only the person knows: `3.20`, and `0.0042` of less than one hundredth. */
+/**
+ * Formats an amount of money, without its currency, which only the person knows: `3.20`, and `0.0042` below one hundredth.
+ */
 export function formatCost(amount: number): string {
   return amount === 0 || amount >= 0.01 ? amount.toFixed(2) : String(Number(amount.toPrecision(2)))
 }
 
-/** A large number in short, to one decimal: `950`, `45.2k`, `1.3M`, `5M`. */
+/** Formats a large number in short, to one decimal: `950`, `45.2k`, `1.3M`, `5M`. */
 export function shortNumber(count: number): string {
   if (count < 1000) return String(count)
-  // From here on the thousands would round up to `1000k`.
+  // From here on, the thousands would round up to `1000k`.
   return count < 999_950 ? `${toOneDecimal(count / 1000)}k` : `${toOneDecimal(count / 1_000_000)}M`
 }
 
@@ -111,7 +116,7 @@ function toOneDecimal(value: number): string {
   return value.toFixed(1).replace('.0', '')
 }
 
-/** A length of time (ms) as a clock that moves each second, rounded down: `0:42`, `12:05`, `1:02:05`, `27:00:00`. */
+/** Formats a duration (ms) as a clock of seconds, rounded down: `0:42`, `12:05`, `1:02:05`, `27:00:00`. */
 export function formatClock(ms: number): string {
   const seconds = Math.floor(Math.max(0, ms) / 1000)
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
@@ -119,7 +124,7 @@ export function formatClock(ms: number): string {
   return parts.join(':')
 }
 
-/** The same with hours and two digits each: `00:15:32`. */
+/** Does the same with hours and two digits each: `00:15:32`. */
 export function formatFullClock(ms: number): string {
   const seconds = Math.floor(Math.max(0, ms) / 1000)
   return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(twoDigits).join(':')
@@ -127,26 +132,26 @@ export function formatFullClock(ms: number): string {
 
 const NEAR_MS = 20 * 60 * 60 * 1000
 
-/** A moment seen from another, both Unix time in ms, where there is little room: `05:02`, with its day if it is far away. */
+/** Formats a moment as seen from another (both Unix time, ms) in little space: `05:02`, with its day if it is far away. */
 export function shortMoment(at: number, from: number): string {
   return Math.abs(at - from) < NEAR_MS ? formatTime(at).slice(0, 5) : formatMoment(at, from)
 }
 
 const STEP_MS = 15 * MINUTE
 
-/** Picks, of the moments of a wait that are reported once a minute, those that a log is worth a line. */
+/** Selects the reports of a wait that are worth a log line, from one a minute. */
 export class Countdown {
-  /** When the wait is over; Unix time, ms. */
+  /** End of the wait; Unix time, ms. */
   readonly until: number
   #sayAt: number
 
-  /** @param leftMs what is left of it as it begins */
+  /** @param leftMs time left at the beginning */
   constructor(until: number, leftMs: number) {
     this.until = until
     this.#sayAt = stepBelow(leftMs)
   }
 
-  /** What to say when `leftMs` is left; null if nothing. */
+  /** Returns the report when `leftMs` is left; null: none. */
   tick(leftMs: number): string | null {
     if (leftMs > this.#sayAt) return null
     this.#sayAt = stepBelow(leftMs)
@@ -154,7 +159,7 @@ export class Countdown {
   }
 }
 
-/** The next moment to say something: a whole quarter of an hour, and one minute before the end. */
+/** Returns the next time for a report: a whole quarter of an hour, or one minute before the end. */
 function stepBelow(leftMs: number): number {
   if (leftMs > STEP_MS) return (Math.ceil(leftMs / STEP_MS) - 1) * STEP_MS
   return leftMs > MINUTE ? MINUTE : Number.NEGATIVE_INFINITY

@@ -39,7 +39,7 @@ const LIMIT_REACHED = {
   cost: 'its cost limit is reached',
 }
 
-/** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
+/** A session's outcome in words. `hint`: a person's possible action; null: none. */
 export interface OutcomeInWords {
   short: string
   text: string
@@ -48,8 +48,8 @@ export interface OutcomeInWords {
 }
 
 /**
- * The outcome of a session for a person.
- * @param state the session that ended so, which says by what it is verified; left out: not known
+ * Describes a session's outcome for a person.
+ * @param state the ended session, which says how it was verified; left out: not known
  */
 export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): OutcomeInWords {
   switch (outcome.kind) {
@@ -113,7 +113,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
 
 const DONE = { proved: 'done and proved', gates: 'done, gates pass', none: 'done, not verified' } as const
 
-/** What a person can do about it in a shell, as sentences. Text in it may come from outside: show it through `oneLine`. */
+/** Returns sentences on what a person can do in a shell. Their texts may be foreign: show them through `oneLine`. */
 export function wordsForHint(hint: OutcomeHint): string {
   switch (hint.do) {
     case 'reword-goal':
@@ -164,7 +164,7 @@ const THEN_RESUME = 'then codemachine resume continues.'
 
 const SEE_ACCESS = 'Check if the account, its rights, and a proxy or VPN let codex in'
 
-/** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
+/** What to fix before a session is resumed, or an agent called again; without a full stop. */
 const MENDS = {
   'check-codex': 'Codex crashed three times in a row before it did anything. codemachine doctor checks codex',
   'add-credit': 'Add credit, or use another account',
@@ -177,8 +177,8 @@ function mendProvider({ provider }: { provider: string }): string {
 }
 
 /**
- * What whoever has called an agent is told of a call that needed a person, as sentences: as `wordsForHint`, but that nobody
- * goes on with a call. Null: its reason says all. `cause`: how its last round ended; `waits`: whether it may wait.
+ * Returns sentences for the caller of an agent whose call needed a person: like `wordsForHint`, but nobody resumes a call.
+ * Null: its reason says everything. `cause`: how its last round ended; `waits`: whether it may wait.
  */
 export function wordsForCallHint(
   hint: OutcomeHint,
@@ -208,7 +208,7 @@ function remedyOfCall(hint: OutcomeHint): string | null {
   }
 }
 
-/** Why it is not waited for longer, a sentence; null if it is not for that. */
+/** Returns a sentence why it waits no longer; null: that is not the reason. */
 function whyNoLonger(hint: OutcomeHint): string | null {
   if (hint.do === 'mend-cause') return `${failedSince(hint)}.`
   return hint.do === 'resume' ? `${tooLongWait(hint)}.` : null
@@ -239,7 +239,7 @@ const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
   SIGHUP: 'its terminal was closed',
 }
 
-/** Why a session counts as stalled: `no progress in 3 rounds`. */
+/** Says why a session counts as stalled: `no progress in 3 rounds`. */
 export function wordsForStall(why: StallReason, rounds: number): string {
   switch (why) {
     case 'nothing-changed':
@@ -256,12 +256,12 @@ const REMEDIES: Readonly<Record<StallRemedy, string>> = {
   'more-effort': 'given more reasoning effort',
 }
 
-/** A remedy, as said of the next round: `asked for another approach`. */
+/** Describes a remedy for the next round: `asked for another approach`. */
 export function wordsForRemedy(remedy: StallRemedy): string {
   return REMEDIES[remedy]
 }
 
-/** The limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
+/** Lists the limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
 export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits): string {
   const limits = [
     ...(rounds === null ? [] : [formatCount(rounds, 'round')]),
@@ -272,37 +272,38 @@ export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits):
   return limits.length === 0 ? 'without a limit' : `at most ${limits.join(', ')}`
 }
 
-/** What it has cost, in the currency of the prices: `cost 3.20 of 10.00`, `cost 3.20, without 900 tokens that have no price`. */
+/**
+ * Describes the cost, in the currency of the prices: `cost 3.20 of 10.00`, `cost 3.20, without 900 tokens that have no
+ * price`.
+ */
 export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: Pick<SessionLimits, 'cost'>): string {
   const of = most === undefined ? '' : ` of ${formatCost(most)}`
   return `cost ${formatCost(amount)}${of}${unpriced === 0 ? '' : `, without ${formatTokens(unpriced)} that have no price`}`
 }
 
-/** What a session took: `3 rounds, 2h05m, 45.2k tokens`. */
+/** Describes what a session used: `3 rounds, 2h05m, 45.2k tokens`. */
 export function wordsForSpent({ rounds, durationMs, tokens }: RecordedOf<'session-ended'>): string {
   return `${formatCount(rounds, 'round')}, ${formatDuration(durationMs)}, ${formatTokens(tokens)}`
 }
 
-/** `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
+/** Says `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
 export function wordsForForecast({ rounds, until }: Forecast, now: number): string {
   const wait = `a wait until ${formatMoment(until, now)}`
   if (rounds === 0) return `no more rounds in this window: ${wait} comes next`
   return `about ${rounds} more round${rounds === 1 ? '' : 's'} in this window, then ${wait}`
 }
 
-/** How much of its time is used: `1 h 2 min of 8 h`. */
+/** Says how much time is used: `1 h 2 min of 8 h`. */
 export function wordsForTimeUsed(ms: number, { timeMs }: SessionLimits): string {
   return timeMs === null ? formatSpan(ms) : `${formatSpan(ms)} of ${formatSpan(timeMs)}`
 }
 
-/** How many of its tokens are used: `1.2M of 5M tokens`. */
+/** Says how many tokens are used: `1.2M of 5M tokens`. */
 export function wordsForTokensUsed(used: number, { tokens }: SessionLimits): string {
   return tokens === null ? formatTokens(used) : `${shortNumber(used)} of ${formatTokens(tokens)}`
 }
 
-/**
- * A wait as it is seen at the time `now` (both Unix time, ms): `until 05:02, 3 h 10 min from now (usage limit: …)`.
- */
+/** Describes a wait as seen at the time `now` (both Unix time, ms): `until 05:02, 3 h 10 min from now (usage limit: …)`. */
 export function wordsForWait(
   { until, cause, reason }: { until: number; cause: RoundOutcome; reason?: WaitReason | undefined },
   now: number,
@@ -312,21 +313,21 @@ export function wordsForWait(
   return `${most}until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
 }
 
-/** When a hold ends by itself, and how: `continues by itself in 30 min, at 23:40`. Times are Unix time, ms. */
+/** Says when a hold ends by itself, and how: `continues by itself in 30 min, at 23:40`. Times are Unix time, ms. */
 export function wordsForHoldEnd({ at, how }: HoldEnd, now: number): string {
   const when = `in ${formatCountdown(Math.max(0, at - now))}, at ${formatMoment(at, now)}`
   if (how === 'goes-on') return `continues by itself ${when}`
   return how === 'limit' ? `ends ${when}: its time is used up then` : `ends ${when}, and needs a person then`
 }
 
-/** What of a session a limit is measured by. */
+/** Values of a session that limits measure. */
 interface Used {
   limits: SessionLimits
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
 }
 
-/** Which limit was reached in the middle of a round: `8 h of time are used up`. */
+/** Says which limit was reached in the middle of a round: `8 h of time are used up`. */
 export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, secondaryWindow }: Used): string {
   switch (limit) {
     case 'time':
@@ -348,7 +349,7 @@ export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, 
   }
 }
 
-/** When the wait of a session is over: Unix time, ms; earlier than was meant if its time is used up before. Null if it waits for nothing. */
+/** Returns the end of a session's wait: Unix time, ms; earlier if its time is used up before. Null: no wait. */
 export function waitEndOf({
   waiting,
   limits,
@@ -359,7 +360,7 @@ export function waitEndOf({
   return limits.timeMs === null ? waiting.until : Math.min(waiting.until, beganAt + limits.timeMs - workedMs)
 }
 
-/** What a session that runs is doing. Asked to stop, it still does one of the others until its round has ended. */
+/** Activity of a running session. Asked to stop, it continues another one until its round has ended. */
 export type Activity =
   | 'running'
   | 'waiting'
@@ -369,13 +370,13 @@ export type Activity =
   | 'winding-down'
   | 'stopping'
 
-/** What tells it; as in SessionState. */
+/** Signs of the activity, as in SessionState. */
 type Signs = Pick<
   SessionState,
   'running' | 'checking' | 'step' | 'waiting' | 'decision' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
 >
 
-/** What a session that runs is doing now: the first of these that is the case. Pure. */
+/** Returns the activity of a running session: the first of these that applies. Pure. */
 export function activityOf({
   running,
   checking,

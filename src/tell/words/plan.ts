@@ -26,13 +26,13 @@ const RESULT_LINES = 12
 const MOST_TASKS = 60
 const MOST_AGENTS = 20
 
-/** What a person is told of an answer that cannot be used, or of a plan, which is one that stands in files. */
+/** Describes an unusable answer, or an unusable plan in files. */
 export function describeRefusedAnswer(event: RecordedOf<'answer-refused'>, state: SessionState): Description {
   if (event.name === PLAN_ANSWER && state.taskPlan !== null) return describeRefusedPlan(event, state)
   return describeUnusable(`the answer ${line(event.name)}`, event.problem, refusedAnswer(state, event.name))
 }
 
-/** What a person is told of a plan that cannot be used. */
+/** Describes an unusable plan. */
 export function describeRefusedPlan({ problem }: { problem: string }, state: SessionState): Description {
   return describeUnusable('the plan', problem, refusedAnswer(state, PLAN_ANSWER))
 }
@@ -51,7 +51,10 @@ const ACCEPTED: Readonly<Record<string, string>> = {
   go: 'changed as a person said, and accepted automatically',
 }
 
-/** Who made a version of a plan, and what became of it: `by the planner; accepted by a person: keep the API`. Safe to write to a terminal. */
+/**
+ * Says who made a version of a plan, and its result: `by the planner; accepted by a person: keep the API`. Safe to write to
+ * a terminal.
+ */
 export function wordsForVersion({ author, accepted }: Pick<ShownPlan, 'author' | 'accepted'>, waits: boolean): string {
   const by = `by ${AUTHORS[author] ?? oneLine(author, AUTHOR_CHARS)}`
   if (accepted === null) return waits ? `${by}; it waits for you` : by
@@ -62,19 +65,19 @@ export function wordsForVersion({ author, accepted }: Pick<ShownPlan, 'author' |
 const AUTHOR_CHARS = 60
 const REMARK_CHARS = 2_000
 
-/** What a person is told of an answer that can be used; null of that of a reviewer, which the review's end tells. */
+/** Describes a usable answer; null for a reviewer's, which the review's end shows. */
 export function describeAnswer({ name, output }: RecordedOf<'answer-given'>, state: SessionState): Description | null {
   const { checking, running, kind } = state
   const isTold = running?.part != null && partOf(kind, running.part).tellsAnswer === true
   return isTold || checking?.kind === 'review' ? null : describe(`answered ${line(name)}: ${outputInWords(output)}`)
 }
 
-/** Where an output is kept: `outputs/2-notes.md, 2 KiB`. */
+/** Says where an output is stored: `outputs/2-notes.md, 2 KiB`. */
 export function outputInWords({ file, bytes }: RecordedOf<'output-kept'>['output']): string {
   return `outputs/${line(file)}, ${formatBytes(bytes)}`
 }
 
-/** What a person is told of a plan that is ready, with its tasks. */
+/** Describes a ready plan with its tasks. */
 export function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): Description {
   const shown = tasks.slice(0, MOST_TASKS)
   const left = tasks.length - shown.length
@@ -88,21 +91,21 @@ export function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): 
   )
 }
 
-/** A plan that is ready, without its tasks: `the plan is ready: 8 tasks, for frontend-dev and qa-engineer`. */
+/** Describes a ready plan without its tasks: `the plan is ready: 8 tasks, for frontend-dev and qa-engineer`. */
 export function planInWords({ tasks, agents }: Pick<RecordedOf<'plan-ready'>, 'tasks' | 'agents'>): string {
   const team = agents.slice(0, MOST_AGENTS).map(line).join(', ')
   const more = agents.length > MOST_AGENTS ? ', …' : ''
   return `the plan is ready: ${formatCount(tasks.length, 'task')}${team === '' ? '' : `, with prompts for ${team}${more}`}`
 }
 
-/** What a person is told of an agent that begins. */
+/** Describes the start of an agent. */
 export function describeAgentStart(event: RecordedOf<'agent-started'>): Description {
   const facts = agentFacts(event)
   const more = facts === '' ? '' : `  (${facts})`
   return describe(`agent ${line(event.instance)} starts: ${requestInWords(event.tasks, event.request)}${more}`)
 }
 
-/** Who asked an agent, where it may write, and with what it works, as far as that is not as always. */
+/** Lists an agent's caller, writable paths, engine and model, as far as they are unusual. */
 export function agentFacts({ parent, paths, engine, model }: RecordedOf<'agent-started'>): string {
   return [
     ...(parent === null ? [] : [`asked by ${line(parent)}`]),
@@ -112,7 +115,7 @@ export function agentFacts({ parent, paths, engine, model }: RecordedOf<'agent-s
   ].join('; ')
 }
 
-/** What an agent was asked for, with the tasks that it is about. */
+/** Describes the request to an agent, with its tasks. */
 export function requestInWords(tasks: readonly string[], request: string): string {
   const words = oneLine(request, TEXT_CHARS)
   const ids = idsOf(tasks)
@@ -125,7 +128,7 @@ const ENDS: Readonly<Record<RecordedOf<'agent-ended'>['status'], Tone>> = {
   terminated: 'warning',
 }
 
-/** What a person is told of an agent that has ended. */
+/** Describes the end of an agent. */
 export function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description {
   const { instance, result, status } = event
   const words = clipLines(result, RESULT_LINES, 'the journal has more of it')
@@ -133,13 +136,13 @@ export function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description 
   return describe(text, ENDS[status])
 }
 
-/** How the work of an agent ended, and what it took: `completed, 3m12s, 45.2k tokens`. */
+/** Says how an agent's work ended, and its cost: `completed, 3m12s, 45.2k tokens`. */
 export function agentEndInWords({ status, durationMs, tokens }: RecordedOf<'agent-ended'>): string {
   const end = status === 'error' ? 'failed' : status
   return [end, formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])].join(', ')
 }
 
-/** What a person is told of a task that was judged. */
+/** Describes a judged task. */
 export function describeTask(event: RecordedOf<'task-judged'>, { taskPlan }: SessionState): Description {
   const { task, name, verdict, detail, phase } = event
   const title = `${line(task)} ${line(name)}`
@@ -185,38 +188,38 @@ function line(text: string): string {
 const SHORT_NAME_CHARS = 120
 const MOST_NAMED_TASKS = 6
 
-/** What a round is for: `team building`; the word itself where this version does not know it. */
+/** Names the purpose of a round: `team building`; the raw word if this version does not know it. */
 export function wordsForPart({ kind }: Pick<SessionState, 'kind'>, part: string): string {
   return kind !== null && Object.hasOwn(kind.parts, part) ? partOf(kind, part).words : oneLine(part, SHORT_NAME_CHARS)
 }
 
 const STAMP = /-\d{8}T\d{6,}.*$/
 
-/** The agent of an instance: `frontend-dev` of `frontend-dev-20261122T004530123`. */
+/** Returns the agent of an instance: `frontend-dev` of `frontend-dev-20261122T004530123`. */
 export function agentOf(instance: string): string {
   return oneLine(instance.replace(STAMP, ''), SHORT_NAME_CHARS)
 }
 
-/** Who does a thing, where several may be at work: `frontend-dev T2, T3`. */
+/** Names an agent where several may work: `frontend-dev T2, T3`. */
 export function agentLabel(instance: string, { agents }: Pick<SessionState, 'agents'>): string {
   const at = agents.find(each => each.instance === instance)
   return at === undefined ? agentOf(instance) : [agentOf(instance), idsOf(at.tasks)].join(' ').trimEnd()
 }
 
-/** Whether an item is that an agent gives another one a task, which is told of that one. */
+/** Returns whether an item delegates a task to an agent, whose own events describe it. */
 export function isDelegation(item: Item): boolean {
   return item.kind === 'tool-call' && item.tool === RUN_AGENT
 }
 
 const OF_SHELL: ReadonlySet<string> = new Set([RUN_SHELL, ASK_HUMAN])
-/** A call for which nothing is run is answered within this, ms; a command in a sandbox takes longer. */
+/** A call that runs nothing is answered within this, ms; a command in a sandbox takes longer. */
 const NOTHING_RUN_MS = 50
-/** A call that is refused is answered within this, ms; whoever works takes longer. */
+/** A refused call is answered within this, ms; any work takes longer. */
 const REFUSED_WITHIN_MS = 1000
 
 /**
- * Whether an item is a call that is told otherwise: of the agent that it gave a task, or by the command that it had run or the
- * secret that it asked for. One that was refused is told of itself.
+ * Returns whether other events describe this call: those of its agent, its command, or its secret. A refused call describes
+ * itself.
  */
 export function isToldOfAgent(
   { item, at }: { item: Item; at: string },
@@ -231,13 +234,13 @@ export function isToldOfAgent(
   return tookMs > REFUSED_WITHIN_MS || agents.some(({ since }) => since >= beganAt)
 }
 
-/** Ids of tasks: `T2, T3`. */
+/** Lists ids of tasks: `T2, T3`. */
 export function idsOf(tasks: readonly string[]): string {
   const shown = tasks.slice(0, MOST_NAMED_TASKS).map(id => oneLine(id, SHORT_NAME_CHARS))
   return [...shown, ...(tasks.length > shown.length ? ['…'] : [])].join(', ')
 }
 
-/** Whether a session is held so that a person looks at its plan before it is carried out. */
+/** Returns whether a session is held for a person to look at its plan before it runs. */
 export function isPlanShown({ taskPlan, decision, pausedAt, running, ended }: PlanSigns): boolean {
   if (taskPlan === null || !taskPlan.asksPerson || taskPlan.state !== 'ready' || taskPlan.isLetGo) return false
   // Earlier versions paused for it.
@@ -248,8 +251,8 @@ export function isPlanShown({ taskPlan, decision, pausedAt, running, ended }: Pl
 type PlanSigns = Pick<SessionState, 'taskPlan' | 'decision' | 'pausedAt' | 'running' | 'ended'>
 
 /**
- * The tasks of a session as they are shown: of a plan, done is what codemachine has taken for it, whatever the file
- * says, and at work is what agents have been given, else what comes next. Of any other session `board` as it is. Pure.
+ * Returns the tasks of a session for display. In a plan, done are those that codemachine accepted, whatever the file says;
+ * current are those that agents have, else the next one. Any other session gets `board` unchanged. Pure.
  */
 export function boardNow(
   board: TaskBoard | null,
@@ -266,8 +269,8 @@ export function boardNow(
 type Task = TaskBoard['tasks'][number]
 
 /**
- * What agents have been given; else what comes next of what nobody has worked on in this round, for the leader looks at
- * what has been made before it says that it is done.
+ * Returns the delegated task; else the next one that nobody worked on in this round, because the leader checks results
+ * before it reports them done.
  */
 function currentOf(
   tasks: readonly Task[],
@@ -296,16 +299,16 @@ function believed(
   return known === undefined || known.parked === null ? task : { ...task, claimed: false, parked: known.parked }
 }
 
-/** What a change of the plan did, for a person to read: a line for each task, and one for `MAIN.md`. */
+/** A change of the plan for a person: a line per task, and one for `MAIN.md`. */
 export interface PlanChangeInWords {
   tasks: readonly { sign: string; text: string; tone: Tone }[]
-  /** How many more tasks are different. */
+  /** Number of further changed tasks. */
   left: number
-  /** `MAIN.md: 3 lines added, 1 removed`; null: it is as it was. */
+  /** `MAIN.md: 3 lines added, 1 removed`; null: unchanged. */
   main: string | null
 }
 
-/** That in words; null for a change that an older version has journaled, which says nothing of tasks. */
+/** Describes it; null for a change from an older version's journal, which does not name tasks. */
 export function planChangeInWords({ files, tasks, main }: Replanned): PlanChangeInWords | null {
   const hasMain = files.some(({ file }) => file === 'MAIN.md')
   const hasTasks = files.some(({ file }) => file === 'tasks.json')
@@ -336,7 +339,7 @@ function linesInWords({ added, removed }: NonNullable<Replanned['main']>): strin
   return parts.length === 0 ? 'changed' : parts.join(', ')
 }
 
-/** `+ T5 Measure`, `~ T4 Write the docs → Write the manual; now behind T1`. */
+/** Describes one task: `+ T5 Measure`, `~ T4 Write the docs → Write the manual; now behind T1`. */
 function taskChangeInWords(change: TaskChange): PlanChangeInWords['tasks'][number] {
   const { id, name, how, was, fields = [], behind } = change
   const title = `${line(id)} ${line(was ?? name)}${was === undefined ? '' : ` → ${line(name)}`}`

@@ -31,7 +31,7 @@ const TOUCHES: Readonly<Record<RecordedOf<'protected-changed'>['files'][number][
   skipped: 'tests in it marked to be skipped',
 }
 
-/** What a person is told of protected files that a round touched. */
+/** Describes the protected files that a round touched. */
 export function describeProtected({ round, files, count }: RecordedOf<'protected-changed'>): Description {
   const shown = files.slice(0, MOST_FILES).map(({ path, how, gates }) => {
     const of = gates.length === 0 ? '' : `  (gate ${gates.map(gateName).join(', ')})`
@@ -44,7 +44,7 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
   return describe(lines.join('\n'), 'warning')
 }
 
-/** What a person is told of configuration that gates run through; null if nothing has ever differed. */
+/** Describes changed configuration of gates; null if nothing ever differed. */
 export function describeConfiguration({ round, files, count }: RecordedOf<'gate-configuration'>): Description | null {
   if (count === 0) return round === 0 ? null : describe('the configuration of the gates is unchanged again', 'quiet')
   const shown = files.slice(0, MOST_FILES).map(({ path, how }) => `${name(path)}: ${how === 'added' ? 'new' : how}`)
@@ -52,7 +52,7 @@ export function describeConfiguration({ round, files, count }: RecordedOf<'gate-
   return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
 }
 
-/** What a person is told of a gate that was run without the work. */
+/** Describes a gate that ran without the work. */
 export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Description | null {
   const { result, gate, made, problem, doubts } = proof
   if (doubts.length > 0) {
@@ -69,7 +69,9 @@ export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Descri
 
 const MOST_MADE = 5
 
-/** What came of running a gate without the work, where that leaves no doubt; null: nothing is to be said. `most`: of the files that made it pass. */
+/**
+ * Describes a gate's run without the work, if it is clear; null: nothing to say. `most`: most named files that made it pass.
+ */
 export function wordsForCounterProof(
   {
     gate,
@@ -87,7 +89,7 @@ export function wordsForCounterProof(
   return `gate ${gate} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${files}`
 }
 
-/** What a person is told of a question that is kept for them. */
+/** Describes a question that is stored for a person. */
 export function describeQuestion(
   { session, question, text, options, assumption, agent }: RecordedOf<'question-asked'>,
   hints: Hints,
@@ -102,13 +104,13 @@ export function describeQuestion(
   return describe(lines.join('\n'), 'strong')
 }
 
-/** What a person is told of a claim that was refused. */
+/** Describes a refused claim. */
 export function describeRefusal({ reason, detail, scope }: RecordedOf<'done-refused'>): Description {
   const { fact, next } = refusalForPerson({ reason, detail })
   return describe(`${ofStep(scope)}Not accepted: ${line(`${fact} ${next}`.trim())}`, 'warning')
 }
 
-/** What a person is told of a claim that was made. */
+/** Describes a claim. */
 export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nominated'>): Description {
   const isOwn = by.every(each => each === 'template')
   const who = by.map(each => (each === 'template' ? 'codemachine itself' : name(each))).join(' and ')
@@ -122,7 +124,7 @@ function ofStep(scope: string | undefined): string {
   return scope === undefined ? '' : `step ${name(scope)}: `
 }
 
-/** What a person is told of a claim that was accepted. */
+/** Describes an accepted claim. */
 export function describeAccepted(
   { tree, verified, scope }: RecordedOf<'done-accepted'>,
   state: SessionState,
@@ -139,19 +141,19 @@ export function describeAccepted(
   return describe(`Accepted (files at ${name(tree.slice(0, 12))})${proof}`, 'good')
 }
 
-/** What a person is told when a part of the session begins that is worked on until it is done by itself. */
+/** Says that a scope begins: a part of the session that is worked on until it is done. */
 export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-entered'>): Description {
   return describe(`step ${name(scope)} is worked on until it is done: ${wordsForGates(gates)}`)
 }
 
-/** Which commands the template has added to the gates of the session. */
+/** Lists the commands that the template added to the session's gates. */
 export function describeGatesAdded({ gates, why }: RecordedOf<'gates-added'>): Description {
   const because = why === '' ? '' : ` (${line(why)})`
   if (gates.length === 0) return describe(`no more gates are added${because}`)
   return describe(`new checks that must pass: ${wordsForGates(gates)}${because}`)
 }
 
-/** That such a part is left; null where it was told already that it is done. */
+/** Says that a scope ended; null if it was already reported done. */
 export function describeScopeLeft({ name: scope, outcome, why }: RecordedOf<'scope-left'>): Description | null {
   if (outcome === 'done') return null
   return describe(`step ${name(scope)} ended, not done${why === null ? '' : `: ${line(why)}`}`, 'warning')
@@ -168,34 +170,34 @@ function line(value: string): string {
 type GateEnded = RecordedOf<'gate-ended'>
 
 const OUTPUT_LINES = 10
-/** Of the lines before those, as many as name a failure. */
+/** Number of earlier lines with a failure to show. */
 const FAILURE_LINES = 5
 const LINE_CHARS = 300
 
-/** What a person is told of a gate that has run, part by part. */
+/** A gate that ran, in parts for a person. */
 interface GateInWords {
   /** `gate tests`, `gate tests, after round 3`. */
   name: string
   /** `failed (exit code 1)`. */
   end: string
   time: string
-  /** What else belongs to how it ended: `it failed before round 1, too`. */
+  /** Other facts of its result: `it failed before round 1, too`. */
   remarks: readonly string[]
-  /** Sentences on what stood in its way, and on what it did to the files. */
+  /** Sentences on its obstacles, and its changes of files. */
   notes: readonly string[]
-  /** Whether what it printed shows what is wrong. */
+  /** Whether its output shows the problem. */
   isOutputShown: boolean
   tone: Tone
 }
 
-/** How a gate came out, with the last lines that it printed if that is not good. */
+/** Describes a gate's result, with its last lines of output if it is not good. */
 export function describeGate(event: GateEnded, state: SessionState): Description {
   const { name, end, time, remarks, notes, isOutputShown, tone } = gateInWords(event, state)
   const line = [`${name}: ${end}, ${time}`, ...remarks].join('; ')
   return describe([line, ...notes, ...(isOutputShown ? lastLinesShown(event.output) : [])].join('\n'), tone)
 }
 
-/** The parts of which that is told. */
+/** Returns the parts of that description. */
 export function gateInWords(event: GateEnded, state: SessionState): GateInWords {
   const { gate, status, when, round, durationMs } = event
   const time = wordsForGateTime(when, round, isAdded(gate, state))
@@ -231,7 +233,7 @@ function notesOn({ problem, ...rest }: GateEnded): string[] {
   return [...(problem === null ? [] : [oneLine(problem, TEXT_CHARS)]), ...(changed === null ? [] : [changed])]
 }
 
-/** The last ten lines of what a gate or a command printed, as they are shown below how it ended. */
+/** Returns the last ten lines of a gate's or command's output, as shown below its result. */
 export function lastLinesShown(output: string): string[] {
   const lines = safeOutput(output).filter(line => line !== '')
   const left = lines.length - OUTPUT_LINES
@@ -251,8 +253,8 @@ const PATH_CHARS = 300
 const MOST_CHANGED_FILES = 10
 
 /**
- * The name of a gate, which may be a whole command, as it is shown: on one line, at most 120 characters, and between
- * backticks if it could not be told from the words around it.
+ * Returns a gate's name for display, which may be a whole command: on one line, at most 120 characters, in backticks if it
+ * could blend with the words around it.
  */
 export function gateName(name: string): string {
   const line = oneLine(name, SHORT_NAME_CHARS)
@@ -261,7 +263,7 @@ export function gateName(name: string): string {
 
 const MIXES_WITH_WORDS = /[,;:()]/
 
-/** How a gate came out: `passed`, `failed (exit code 1)`. */
+/** Describes a gate's result: `passed`, `failed (exit code 1)`. */
 export function wordsForGate({ status, exitCode }: Pick<GateResult, 'status' | 'exitCode'>): string {
   switch (status) {
     case 'passed':
@@ -281,13 +283,13 @@ export function wordsForGate({ status, exitCode }: Pick<GateResult, 'status' | '
   }
 }
 
-/** Of a flaky gate, why it is called so. */
+/** Says why a gate counts as flaky. */
 export function wordsForFlaky({ exitCode }: Pick<GateResult, 'exitCode'>): string {
   const code = exitCode === null ? '' : ` (exit code ${exitCode})`
   return `it failed${code}, and passed when it was run again on the same files`
 }
 
-/** How a gate that did not pass had come out the first time, before round 1 or when it was added; null if that tells nothing. */
+/** Says how a failing gate ended the first time, before round 1 or when it was added; null if that tells nothing. */
 export function wordsForBefore(first: GateStatus, now: GateStatus, isAdded = false): string | null {
   const when = wordsForFirstTime(isAdded)
   if (first === 'flaky') return `it was flaky ${when}`
@@ -295,12 +297,12 @@ export function wordsForBefore(first: GateStatus, now: GateStatus, isAdded = fal
   return first === 'failed' && now === 'failed' ? `it failed ${when}, too` : `it did not pass ${when} either`
 }
 
-/** When a gate ran for the first time. `isAdded`: whether a template has added it, which it may do when work was done already. */
+/** Says when a gate first ran. `isAdded`: whether a template added it, possibly after work was done. */
 export function wordsForFirstTime(isAdded: boolean): string {
   return isAdded ? 'when it was added' : 'before round 1'
 }
 
-/** What a gate did to the files that it checks: `it changed 2 files itself, which is not …: a, b`; null if nothing. */
+/** Says what a gate did to the files that it checks: `it changed 2 files itself, which is not …: a, b`; null: nothing. */
 export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate): string | null {
   if (changedCount === 0) return null
   const shown = changed.slice(0, MOST_CHANGED_FILES).map(path => oneLine(path, PATH_CHARS))
@@ -310,7 +312,7 @@ export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate):
 
 type ChangedByGate = Pick<GateResult, 'changed' | 'changedCount'>
 
-/** When a gate ran, if that is not because done was claimed: `before round 1`; `isAdded`: whether a template has added it. */
+/** Says when a gate ran, if not for a claim: `before round 1`; `isAdded`: whether a template added it. */
 export function wordsForGateTime(when: GateTime, round: number, isAdded = false): string | null {
   switch (when) {
     case 'before':
@@ -342,14 +344,14 @@ const CAUSES: Readonly<Record<string, string>> = {
   'counter-proof': 'a gate may pass without the work',
 }
 
-/** How a finding is meant, by its severity. */
+/** Tone of a finding, by its severity. */
 export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
   critical: 'bad',
   major: 'warning',
   minor: 'quiet',
 }
 
-/** A review that begins, why, and with what. */
+/** Describes the start of a review: its cause and its model. */
 export function describeReviewStart({
   review,
   causes,
@@ -363,7 +365,7 @@ export function describeReviewStart({
   return describe(`review ${review} starts${reasons}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
 
-/** What a review came to, with each finding on lines of its own. */
+/** Describes a review's result, with each finding on its own lines. */
 export function describeReviewEnd(event: ReviewEnded): Description {
   const { answer } = event
   const tone = answer?.verdict === 'agreed' ? 'good' : 'warning'
@@ -380,7 +382,7 @@ export function describeReviewEnd(event: ReviewEnded): Description {
   return describe(lines.join('\n'), tone)
 }
 
-/** `review 2: 3 findings, 1 of them found before (you decide), 1m02s, 9.1k tokens`. */
+/** Says `review 2: 3 findings, 1 of them found before (you decide), 1m02s, 9.1k tokens`. */
 export function reviewEndInWords(event: ReviewEnded): string {
   const { review, tokens, durationMs, answer, outcome, repeated } = event
   const facts = [formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])]
@@ -392,7 +394,7 @@ export function reviewEndInWords(event: ReviewEnded): string {
   return [verdict, ...facts].join(', ')
 }
 
-/** What a review came to; `findings` and `repeated`: how many. `verdict` null: it gave no answer. */
+/** Result of a review; `findings` and `repeated`: counts. `verdict` null: it gave no answer. */
 interface ReviewFacts {
   review: number
   verdict: ReviewAnswer['verdict'] | null
@@ -410,17 +412,17 @@ export function wordsForReview({ review, verdict, findings, repeated }: ReviewFa
   return `review ${review}: ${count}, ${which}found before (you decide)`
 }
 
-/** Whether a review before this one had found it, too. */
+/** Returns whether an earlier review found it too. */
 export function isRepeated(finding: Finding, { repeated }: ReviewEnded): boolean {
   return repeated.some(other => findingKey(other) === findingKey(finding))
 }
 
-/** Where a finding is: `src/a.ts:3`; empty if it is about no file. */
+/** Returns the place of a finding: `src/a.ts:3`; empty if it names no file. */
 export function placeOf({ file, line }: Pick<Finding, 'file' | 'line'>): string {
   return file === null ? '' : `${oneLine(file, NAME_CHARS)}${line === null ? '' : `:${line}`}`
 }
 
-/** A finding on a line, with what would mend it below. */
+/** Returns a finding on a line, with its fix below. */
 export function findingLines(finding: Finding, isAgain: boolean): string[] {
   const { severity, problem, mend } = finding
   const place = placeOf(finding)
@@ -432,19 +434,19 @@ export function findingLines(finding: Finding, isAgain: boolean): string[] {
 
 const MOST_GATES = 8
 
-/** What tells by what a claim is proved; as in SessionState. */
+/** Facts that prove a claim, as in SessionState. */
 export interface ProvedState extends MayProve {
   claim:
     | Exclude<Claim, { state: 'accepted' }>
     | { state: 'accepted'; tree: string; results: readonly Pick<GateResult, 'gate' | 'status'>[] }
   gates: { readonly length: number }
   reviews: Pick<SessionState['reviews'], 'agreedTo'>
-  /** What was asked for, sentence by sentence; null, or left out: there is no contract. */
+  /** Sentences of the goal; null, or left out: there is no contract. */
   contract?: ContractState | Pick<ContractCount, 'proved' | 'checkable'> | null
 }
 
 /**
- * How its gates and reviews prove what is done: `verified by 2 gates, reviewed`.
+ * Says how gates and reviews proved the result: `verified by 2 gates, reviewed`.
  * @param state the session after its claim was accepted; left out: not known
  */
 function wordsForProof(verified: boolean, state?: ProvedState): string {
@@ -463,7 +465,7 @@ function wordsForProof(verified: boolean, state?: ProvedState): string {
   ].join('; ')
 }
 
-/** What a person can do so that more is proved; null: nothing is known. */
+/** Says how a person can get more proof; null: unknown. */
 export function hintForDone(proof: Proof, state?: ProvedState): string | null {
   if (proof !== 'none' || state === undefined) return null
   if (state.contract != null) return 'codemachine contract shows which sentences are not proved.'
@@ -471,7 +473,7 @@ export function hintForDone(proof: Proof, state?: ProvedState): string | null {
   return would === '' ? null : `Next time: ${would}.`
 }
 
-/** The same of a session that is done, behind how far it is proved: `7 of 7 sentences; verified by 2 gates`; empty: that says all. */
+/** Says how a done session was proved: `7 of 7 sentences; verified by 2 gates`; empty: nothing to add. */
 export function wordsForDone(proof: Proof, state?: ProvedState): string {
   const { contract = null } = state ?? {}
   const count = contract !== null && 'terms' in contract ? countContract(contract) : contract
@@ -487,7 +489,7 @@ function verifiedBy(passed: number): string {
   return passed === 0 ? 'verified' : `verified by ${formatCount(passed, 'gate')}`
 }
 
-/** The gates of a session: `gates tests, lint (not required)`; null if they are not known, `no gates` if there are none. */
+/** Lists the gates of a session: `gates tests, lint (not required)`; null: unknown, `no gates`: none. */
 export function wordsForGates(gates: readonly Gate[] | undefined): string | null {
   if (gates === undefined) return null
   if (gates.length === 0) return 'no gates'
@@ -495,13 +497,13 @@ export function wordsForGates(gates: readonly Gate[] | undefined): string | null
   return `gates ${withRest(shown, gates.length).join(', ')}`
 }
 
-/** What may prove a session: whether its template has contracts, and the command that seems to run the project's tests. */
+/** Possible proofs of a session: whether its template has contracts, and the likely command of the project's tests. */
 interface MayProve {
   kind?: Pick<SessionKind, 'proves' | 'addsGates'> | null
   tests?: Pick<NonNullable<SessionState['tests']>, 'run'> | null
 }
 
-/** Which test command `--verify auto` took; where nothing proves the goal, what would. Null: neither. */
+/** Says which test command `--verify auto` took, or what could prove the goal if nothing does. Null: neither. */
 export function wordsForTests(
   { gates, review, prove, tests, replayed }: RecordedOf<'session-created'>,
   { kind }: Pick<SessionState, 'kind'>,
@@ -518,7 +520,7 @@ export function wordsForTests(
   return isOffered ? `Nothing proves this goal. ${whatWouldProve({ kind, tests: tests ?? null })}.` : null
 }
 
-/** `--verify auto runs "npm test"; --prove checks each sentence`; empty: neither would. */
+/** Says `--verify auto runs "npm test"; --prove checks each sentence`; empty: neither would. */
 export function whatWouldProve({ kind, tests }: MayProve): string {
   return [
     ...(tests ? [`--verify auto runs "${oneLine(tests.run, NAME_CHARS)}"`] : []),
@@ -531,7 +533,7 @@ function remarkOn({ required, everyRound }: Gate): string {
   return remarks.length === 0 ? '' : ` (${remarks.join(', ')})`
 }
 
-/** That a review has to agree before done, and with what it is made; null if none is asked for. */
+/** Says that a review must agree before done, and its model; null: none is required. */
 export function wordsForReviewTerms(review: ReviewTerms | null | undefined): string | null {
   if (review === undefined || review === null) return null
   const terms = [review.engine ?? null, review.model, review.effort]
@@ -540,7 +542,7 @@ export function wordsForReviewTerms(review: ReviewTerms | null | undefined): str
   return `a review before done${terms.length === 0 ? '' : ` (${terms.join(' ')})`}`
 }
 
-/** Questions that the agent would have asked: `2 questions were asked; codemachine questions shows them`; null if none. */
+/** Says that the agent asked questions: `2 questions were asked; codemachine questions shows them`; null: none. */
 export function wordsForQuestions(questions: number): string | null {
   if (questions === 0) return null
   const were =
@@ -548,14 +550,15 @@ export function wordsForQuestions(questions: number): string | null {
   return `${formatCount(questions, 'question')} ${were}`
 }
 
-/** Whether what codex does is the work of a reviewer, or of who writes the contract, and not of a round. */
+/** Returns whether codex now works as a reviewer, or on the contract, and not in a round. */
 export function isReviewing({ running, checking }: Pick<SessionState, 'running' | 'checking'>): boolean {
   return running === null && (checking?.kind === 'review' || checking?.kind === 'contract')
 }
 
 /**
- * Whether a message is an answer, or the beginning of one (JSON), that is told in words once it is given: a reviewer's, or of
- * a round whose template does that. @param state the session when it is written
+ * Returns whether a message is an answer in JSON, or its beginning, that is described once it is complete: a reviewer's, or
+ * that of a round whose template does so.
+ * @param state the session when it is written
  */
 export function isAnswerTold(text: string, state: Pick<SessionState, 'running' | 'checking' | 'kind'>): boolean {
   if (!text.trimStart().startsWith('{')) return false

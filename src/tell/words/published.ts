@@ -1,7 +1,7 @@
 import type { IssueRef, Published } from '../../core/shapes/published.ts'
 import { oneLine } from './safe-text.ts'
 
-/** Where a result was published, or why not: `published: https://…/pull/7 (draft)`. Safe to show. */
+/** Says where a result was published, or why not: `published: https://…/pull/7 (draft)`. Safe to show. */
 export function wordsForPublished({ url, branch, pushedTo, draft, problem }: Published): string {
   const where = [branch, pushedTo].map(name => oneLine(name ?? '', 200))
   const what =
@@ -10,7 +10,7 @@ export function wordsForPublished({ url, branch, pushedTo, draft, problem }: Pub
   return `not published: ${oneLine(problem, 1000)}${branch === null ? '' : ` Pushed: ${what}.`}`
 }
 
-/** Which issue a session works on, such as `issue 12 (https://…): Bug`. Safe to show. */
+/** Names the issue of a session, such as `issue 12 (https://…): Bug`. Safe to show. */
 export function wordsForIssue({ number, url, title }: IssueRef): string {
   return `issue ${number} (${oneLine(url, 300)}): ${oneLine(title, 100)}`
 }

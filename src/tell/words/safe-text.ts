@@ -1,20 +1,20 @@
 /**
- * A text from outside as it may be shown on a terminal: what would steer the terminal or reorder the line is made
- * visible (`␛`, `<U+202E>`), lone surrogates are repaired, a tab is two spaces. Newlines stay; CRLF counts as one.
+ * Makes a foreign text safe for a terminal. It makes control and reordering characters visible (`␛`, `<U+202E>`), repairs
+ * lone surrogates, and turns a tab into two spaces. Newlines stay; CRLF counts as one.
  */
 export function safeText(text: string): string {
   return text.toWellFormed().replace(/\r\n/g, '\n').replace(/\t/g, '  ').replace(STEERING, visible)
 }
 
-/** A text from outside on one line: as `safeText`, newlines shown as ` ⏎ `, at most `limit` characters. */
+/** Makes a foreign text safe on one line: like `safeText`, newlines shown as ` ⏎ `, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
   const line = safeText(text.trim().slice(0, limit + 1)).replace(/\n\s*/g, ' ⏎ ')
   return line.length > limit ? `${line.slice(0, limit - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : line
 }
 
 /**
- * What a text from outside is called, on one line: its first line that says something, without Markdown, cut at a word to at
- * most `limit` characters. '' for a blank text.
+ * Returns a foreign text's title on one line: its first non-empty line, without Markdown, cut at a word to at most `limit`
+ * characters. '' for a blank text.
  */
 export function titleLine(text: string, limit: number): string {
   const lines = text.slice(0, TITLE_FROM_CHARS).split(/[\r\n\u2028\u2029]+/)
@@ -26,7 +26,7 @@ export function titleLine(text: string, limit: number): string {
   return space > limit / 2 ? `${words.slice(0, space).trimEnd()}…` : oneLine(title, limit)
 }
 
-/** A line without the signs of its Markdown: heading, emphasis, code, links; '' for a fence, a rule or a comment. Not safe. */
+/** Removes a line's Markdown: heading, emphasis, code, links; '' for a fence, a rule or a comment. Not safe. */
 export function withoutMarkdown(line: string): string {
   const text = line.trim().replace(/^#{1,6}(?:[ \t]+|$)/, '')
   if (/^(?:```|~~~|<!--)/.test(text) || /^(?:[-*_=][ \t]*){3,}$/.test(text)) return ''

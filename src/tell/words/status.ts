@@ -49,7 +49,7 @@ const WARNING_CHARS = 2000
 const NAME_CHARS = 120
 const MOST_GATES = 10
 
-/** A report for a person, line by line. `now` is Unix time, ms. Pure. */
+/** Formats a report for a person, line by line. `now` is Unix time, ms. Pure. */
 export function statusLines(report: StatusReport, now: number): string[] {
   const { session, sessions, queued, elsewhere } = report
   const none = sessions === 0 ? 'No sessions yet.' : 'No session can be read.'
@@ -61,7 +61,7 @@ export function statusLines(report: StatusReport, now: number): string[] {
   ]
 }
 
-/** A line for each other place that has anything. */
+/** Returns a line for each other place with sessions or a queue. */
 function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[] {
   const shown = elsewhere.filter(({ session, queued }) => session !== null || queued > 0)
   const names = shown.map(({ worktree }) => worktree ?? '(checkout)')
@@ -85,7 +85,7 @@ function whoRuns({ directory, worktree, runner }: StatusReport, now: number): st
 
 function sessionLines(session: SessionReport, now: number): string[] {
   const { activity, claim, tasks, last, plan, limits, stall, keptAwake, waiting, build } = session
-  // That it began to wait is what its state says.
+  // Its state already says that it began to wait.
   const isWait = activity === 'waiting' && last?.at === waiting?.since
   const facts = [
     howFar(session),
@@ -131,7 +131,7 @@ function tasksInWords({ done, total, current }: NonNullable<SessionReport['tasks
   return `${counted}; ${id} ${name}${phase === '' ? '' : `, ${phase}`}`
 }
 
-/** What the template says of its own: how far it is, and the rows of its board that are neither done nor to do. */
+/** Returns the template's own lines: its progress, and the rows of its board that are neither done nor to do. */
 function workLines({ status, board }: WorkReport, now: number): string[] {
   const rows = board?.from === 'template' ? board.rows.filter(({ mark }) => mark !== 'done' && mark !== 'to-do') : []
   const shown = rows.slice(0, MOST_ROWS).map(row => rowInWords(row, now))
@@ -161,7 +161,7 @@ function modelLines({ model, effort, provider, engine }: SessionReport): string[
   return words.length === 0 ? [] : [labelled('model', words.join(' '))]
 }
 
-/** What its proof stands on: the gates and how they came out last, reviews, what is kept, and what is asked. */
+/** Returns the lines on its proof: the gates with their last results, reviews, the savepoint, and questions. */
 function proofLines({ gates, scope, reviews, contract, savepoint, questions }: SessionReport): string[] {
   const asked = wordsForQuestions(questions)
   return [
@@ -200,9 +200,8 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
 }
 
 /**
- * A session for somebody who looks after many, at the time `now` (Unix time, ms): its progress (`facts`), what it waits for
- * or will wait for, the rounds before that (`ahead`), and its last words.
- * Empty texts: there is nothing to say. Pure.
+ * Describes a session in an overview at the time `now` (Unix time, ms): its progress (`facts`), its present or future wait,
+ * the rounds before that (`ahead`), and its last words. Empty text: nothing to say. Pure.
  */
 export function cardInWords(session: SessionReport, now: number, hints: StateHints) {
   const { tasks, limits, cost, forecast, last, engine } = session
@@ -222,7 +221,7 @@ export function cardInWords(session: SessionReport, now: number, hints: StateHin
   }
 }
 
-/** A wait that it does not keep now, but will. */
+/** Describes a wait that begins only when it resumes. */
 function waitLines({ activity, waiting }: SessionReport, now: number): string[] {
   if (waiting === null || activity === 'waiting') return []
   const wait = { ...waiting, until: Date.parse(waiting.until) }
@@ -230,7 +229,7 @@ function waitLines({ activity, waiting }: SessionReport, now: number): string[] 
   return [labelled('waits', `${wordsForWait(wait, now)}, once it continues`)]
 }
 
-/** What a session does now, or how it stands, in a few words. `now` is Unix time, ms. */
+/** Describes a session's activity, or its result, in a few words. `now` is Unix time, ms. */
 export function stateInWords(session: SessionReport, now: number, hints: StateHints = SHELL_HINTS): string {
   const { activity, outcome } = session
   if (activity !== null) return wordsForActivity({ ...session, activity }, now, hints)
@@ -246,8 +245,7 @@ export function stateInWords(session: SessionReport, now: number, hints: StateHi
 type RunningReport = SessionReport & { activity: Activity }
 
 /**
- * What a session that runs does at the time `now` (Unix time, ms), what it was asked to do next, and what a person can do
- * about it where they look at it.
+ * Describes a running session at the time `now` (Unix time, ms), its next request, and the person's options at this door.
  */
 function wordsForActivity(session: RunningReport, now: number, hints: StateHints): string {
   const work = session.round === null ? session.checking?.kind : 'round'
@@ -281,7 +279,7 @@ function wordsFor(session: RunningReport, now: number, hints: StateHints): strin
       return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
     case 'winding-down':
       return `winding down${windingDown === null ? '' : `: ${wordsForWindDown(windingDown, session)}`}`
-    // What it was asked for is said of every activity.
+    // Every activity already names the request.
     case 'stopping':
       return session.checking === null ? '' : wordsForCheck(session.checking, now)
     default:
@@ -331,7 +329,7 @@ function since(at: string | null, now: number): string {
   return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
 }
 
-/** What has become of a session, in a word or two: `done, gates pass`, `waits for you`, `cut off`. */
+/** Returns a session's result in a word or two: `done, gates pass`, `waits for you`, `cut off`. */
 export function standingInWords({
   outcome,
   activity = null,
@@ -393,7 +391,7 @@ const MOST_ROWS = 10
 const MOST_AGENTS = 10
 const REQUEST_CHARS = 200
 
-/** What is told of a build, each with its label: the tasks that are parked, and who is at work. `now` is Unix time, ms. */
+/** Returns labelled lines on a build: its parked tasks, and the agents at work. `now` is Unix time, ms. */
 export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [label: string, text: string][] {
   const parked = tasks.filter(task => task.parked !== null)
   return [
@@ -404,7 +402,7 @@ export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [
     ),
     ...capped(
       agents.map(({ instance, agent, tasks, request, since }) => {
-        // Two of one agent are told apart, and named to a command, by their instances.
+        // Two instances of one agent need their own names, also in commands.
         const isOnly = agents.filter(each => each.agent === agent).length === 1
         const words = oneLine(requestInWords(tasks, request), REQUEST_CHARS)
         return `${line(isOnly ? agent : instance)}, for ${formatSpan(Math.max(0, now - Date.parse(since)))} now: ${words}`
@@ -423,20 +421,20 @@ function line(text: string): string {
   return oneLine(text, NAME_CHARS)
 }
 
-/** How far a build is. Times are ISO 8601 in UTC. */
+/** Progress of a build. Times are ISO 8601 in UTC. */
 interface BuildReport {
   plan: TaskPlan['state']
   /** Whether it is held so that the person looks at its plan. */
   waitsForPerson: boolean
-  /** As codemachine believes them to stand. */
+  /** Tasks, as codemachine has accepted them. */
   tasks: readonly BuildTaskReport[]
-  /** Those that work because they were given a task. */
+  /** Agents that work on a task. */
   agents: readonly { instance: string; agent: string; tasks: readonly string[]; request: string; since: string }[]
 }
 
 type BuildTaskReport = Pick<PlanTask, 'id' | 'name' | 'phase' | 'done' | 'failures' | 'parked'>
 
-/** That of a session, null if it is no build; `isRunning`: whether somebody runs it. Pure. */
+/** Returns the report of a build; null: the session is no build; `isRunning`: whether a process runs it. Pure. */
 export function buildReport(state: SessionState, isRunning: boolean): BuildReport | null {
   const { taskPlan, agents } = state
   if (taskPlan === null) return null
@@ -463,99 +461,101 @@ export function buildReport(state: SessionState, isRunning: boolean): BuildRepor
   }
 }
 
-/** What goes on in a work directory and its worktrees: where a session runs, else where one was written to last; and in the others. */
+/**
+ * Report on a work directory and its worktrees: the running session's place, else that of the newest write; and the others.
+ */
 export interface StatusReport extends PlaceReport {
   elsewhere: readonly PlaceReport[]
 }
 
-/** What goes on in one directory. Times are ISO 8601 in UTC. */
+/** Report on one directory. Times are ISO 8601 in UTC. */
 export interface PlaceReport {
   directory: string
-  /** Name of the worktree that it is; null: the directory that was asked about. */
+  /** Name of its worktree; null: the directory itself. */
   worktree: string | null
-  /** Null if nobody runs there; `unknown` if the lock cannot be read. */
+  /** Null: nobody runs there; `unknown`: the lock is unreadable. */
   runner: { pid: number; host: string; since: string } | null | 'unknown'
-  /** The session that runs, or the last that did. */
+  /** The running session, or the last one. */
   session: SessionReport | null
-  /** How many sessions there are, those that cannot be read too. */
+  /** Number of sessions, unreadable ones included. */
   sessions: number
-  /** Prompts that wait. */
+  /** Number of queued prompts. */
   queued: number
 }
 
-/** How far a session is. */
+/** Progress of a session. */
 export interface SessionReport extends ProofReport {
   id: string
   goal: string
-  /** The conversation with an agent that it continues; null: none. */
+  /** Agent conversation that it continues; null: none. */
   adopted: Adopted | null
-  /** Whether it is a call of an agent, which takes no commands. */
+  /** Whether it is a call of an agent, which accepts no commands. */
   isCall: boolean
   standing: SessionStatus
-  /** What it does now; null if nobody runs it. */
+  /** Its activity; null: no process runs it. */
   activity: Activity | null
   outcome: SessionOutcome | null
-  /** The round that runs; null between rounds. */
+  /** Running round; null between rounds. */
   round: { round: number; elapsedMs: number } | null
   roundsUsed: number
   limits: SessionLimits
   elapsedMs: number
   tokens: number
-  /** What it has cost, and the tokens of models without a price; null if there are no prices. */
+  /** Its cost, and the tokens of models without a price; null: there are no prices. */
   cost: Cost | null
-  /** Of these, those of each provider of the person's. */
+  /** Tokens of these at each of the person's providers. */
   providerTokens: Readonly<Record<string, number>>
-  /** Name of the provider of the round that started last; null: what codex is configured with. */
+  /** Provider of the last started round; null: codex's own configuration. */
   provider: string | null
-  /** The engine of the rounds, `codex` also for `exec`. */
+  /** Engine of the rounds, `codex` also for `exec`. */
   engine: string
-  /** The model that codex works with; before it has said so, what was asked for; null: its own choice. */
+  /** Model of codex; before codex reports it, the requested one; null: codex's choice. */
   model: string | null
-  /** As `model`, the reasoning effort. */
+  /** Reasoning effort, like `model`. */
   effort: string | null
-  /** The last thing that happened, as the log tells it. */
+  /** Last event, as in the log. */
   last: { at: string; text: string } | null
-  /** What it waits for; of one that was broken off while it waited, what it will go on to wait for. */
+  /** Its wait; if it was interrupted in a wait, the one that it will continue. */
   waiting: { until: string; since: string; reason: WaitReason; cause: RoundOutcome } | null
-  /** Since when a person wants it to pause, which it does when its round has ended. */
+  /** Time of a person's request to pause after the round. */
   pausedAt: string | null
-  /** When the hold that it is in ends by itself, and how (as in `hold-until`); null if it holds for nothing. */
+  /** When and how its hold ends by itself (as in `hold-until`); null: no hold. */
   hold: { until: string; how: HoldEnd['how'] } | null
-  /** What a person is asked to decide now; null if nothing. */
+  /** Open decision; null: none. */
   decision: (Decision & { since: string; until: string }) | null
-  /** Whether a person has asked for a change of plan that is not made yet. */
+  /** Whether a requested change of plan is not made yet. */
   replanAsked: boolean
-  /** Whether it stops when its round has ended. */
+  /** Whether it stops after its round. */
   stopAsked: boolean
-  /** Since when codex has been waiting for the network. */
+  /** Start of codex's wait for the network. */
   offlineSince: string | null
-  /** The limit for which its round comes to a safe stop. */
+  /** Limit for which its round stops safely. */
   windingDown: WindDownLimit | null
-  /** How far it has got stuck, and what has been done about it. */
+  /** Its lack of progress, and the remedy. */
   stall: { idleRounds: number; sameRefusals: number; remedy: StallRemedy | null }
-  /** What keeps the machine awake for it. */
+  /** Program that keeps the machine awake for it. */
   keptAwake: string | null
   plan: readonly PlanStep[]
   claim: Claim
-  /** `current`: the one at work; null if nobody works, or all are done. */
+  /** `current`: task at work; null: nobody works, or all are done. */
   tasks: {
     done: number
     total: number
     current: { id: string; name: string; phase: string | null } | null
   } | null
-  /** Null if its template has no plan of tasks. */
+  /** Null: its template has no plan of tasks. */
   build: BuildReport | null
-  /** What its template says of it. */
+  /** Report of its template. */
   work: WorkReport
-  /** How many more rounds fit into the usage window, about, and when it is renewed; null if that cannot be said. */
+  /** About how many more rounds fit into the usage window, and its renewal; null: unknown. */
   forecast: { rounds: number; until: string } | null
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
-  /** What codemachine and codex warned of when it began, and lately: at most 30 sentences. */
+  /** Warnings of codemachine and codex from its beginning, and recent ones: at most 30 sentences. */
   warnings: readonly string[]
 }
 
-/** How far the tasks of a board are, null if there are none; `isRunning`: whether somebody works on one. Pure. */
+/** Returns the progress of a board's tasks, null: none; `isRunning`: whether somebody works on one. Pure. */
 export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean): SessionReport['tasks'] {
   if (tasks.length === 0) return null
   const at = isRunning ? tasks.find(({ id }) => id === current) : undefined
@@ -566,14 +566,14 @@ export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean):
   }
 }
 
-/** A decision that is asked for, as programs are told of it. Pure. */
+/** Converts an open decision for programs. Pure. */
 export function decisionReport({ since, until, ...decision }: OpenDecision): NonNullable<SessionReport['decision']> {
   return { ...decision, since: new Date(since).toISOString(), until: new Date(until).toISOString() }
 }
 
-/** What the proof of a session's work stands on. Times are ISO 8601 in UTC. */
+/** Basis of the proof of a session's work. Times are ISO 8601 in UTC. */
 interface ProofReport {
-  /** What codemachine checks between two rounds just now; null if it does not. */
+  /** Check that runs between two rounds; null: none. */
   checking:
     | { kind: 'gate'; gate: string; since: string }
     | { kind: 'review'; review: number; since: string }
@@ -581,13 +581,16 @@ interface ProofReport {
     | { kind: 'hook'; hook: HookMoment; since: string }
     | { kind: 'contract'; role: 'author' | 'control'; sentence: string | null; since: string }
     | null
-  /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */
+  /** Gates before done, with their last results; `round`: the round before that run, 0 before the first. */
   gates: readonly ReportedGate[]
-  /** The part of the session that is worked on until it is done by itself, and what has to pass before that; null: none is. */
+  /** Scope: a part that is worked on until it is done by itself, with its gates; null: none. */
   scope: { name: string; rounds: number; gates: readonly ReportedGate[] } | null
-  /** `answered`: how many reviews gave an answer; the rest is of the last of them: the tree that it agreed to, and what it found; `repeated`: found before, and left to the person. */
+  /**
+   * `answered`: number of reviews with an answer. The rest is from the last one: `agreedTo`: tree; `repeated`: found before,
+   * and left to the person.
+   */
   reviews: { answered: number; agreedTo: string | null; findings: number; repeated: number }
-  /** What was asked for, sentence by sentence, and how many of these hold and are proved; null: there is no contract. */
+  /** Sentences of the goal, and how many hold and are proved; null: there is no contract. */
   contract: {
     words: string
     holding: number
@@ -595,9 +598,9 @@ interface ProofReport {
     checkable: number
     sentences: readonly Pick<SentenceNow, 'id' | 'kind' | 'quote' | 'state'>[]
   } | null
-  /** The savepoint made last; `round` 0: what the session began with. */
+  /** Last savepoint; `round` 0: the session's start. */
   savepoint: { round: number; commit: string } | null
-  /** How many questions were noted for the person. */
+  /** Number of questions noted for the person. */
   questions: number
 }
 
@@ -610,7 +613,7 @@ interface ReportedGate {
   last: GateReport | null
 }
 
-/** That of a session; `isRunning`: whether somebody runs it. Pure. */
+/** Returns the proof report of a session; `isRunning`: whether a process runs it. Pure. */
 export function proofReport(state: SessionState, isRunning: boolean): ProofReport {
   const { checking, scope, savepoint, questions } = state
   const own = withoutScope(state)
@@ -631,7 +634,7 @@ export function proofReport(state: SessionState, isRunning: boolean): ProofRepor
   }
 }
 
-/** Of held out checks nothing is told: agents can ask for the status, too. */
+/** It hides held out checks: agents can read the status too. */
 function contractReport({ contract }: SessionState): ProofReport['contract'] {
   const words = wordsForContract(contract)
   if (words === null) return null

@@ -19,7 +19,7 @@ import { agentOf } from './plan.ts'
 import { gateName, lastLinesShown, wordsForGate } from './proof.ts'
 import { oneLine, safeText } from './safe-text.ts'
 
-/** What of a board is shown: its first 500 rows, and how many there are. */
+/** Shown part of a board: its first 500 rows, and the total. */
 export interface ShownBoard {
   rows: readonly BoardRow[]
   count: number
@@ -43,7 +43,7 @@ const STATE_LINES = 60
 
 const MARKS: ReadonlySet<string> = new Set<BoardMark>(['to-do', 'now', 'claimed', 'done', 'parked', 'failed'])
 
-/** The board of the template's own; null if it has none, and that of its tasks is shown. Texts are bounded, not safe. Pure. */
+/** Returns the template's own board; null: it has none, and its tasks are shown. Texts are bounded, not safe. Pure. */
 export function ownBoard(state: SessionState): ShownBoard | null {
   if (state.kind?.view?.board === undefined) return null
   return askView(
@@ -56,7 +56,7 @@ export function ownBoard(state: SessionState): ShownBoard | null {
   )
 }
 
-/** How far the work is in the template's own words; null if it says nothing, and its tasks do. Bounded, not safe. Pure. */
+/** Returns the progress in the template's own words; null: it has none, and its tasks tell. Bounded, not safe. Pure. */
 export function statusOfWork(state: SessionState): string | null {
   const { view } = state.kind ?? {}
   if (view?.status === undefined) {
@@ -71,8 +71,8 @@ export function statusOfWork(state: SessionState): string | null {
 }
 
 /**
- * What the round that runs, or the next one, is called in the template's own words, on lines; null if it has none, or the
- * session has ended. Safe to write to a terminal. Pure.
+ * Returns the template's name for the running or next round, on lines; null: it has none, or the session has ended. Safe to
+ * write to a terminal. Pure.
  */
 export function titleOfRound(state: SessionState): RoundTitle | null {
   if (state.ended !== null) return null
@@ -88,7 +88,7 @@ export function titleOfRound(state: SessionState): RoundTitle | null {
         })
       return {
         title: oneLine(textOf(title.title, 'round.title'), LINE_CHARS),
-        // With the blanks that it begins with: it may be a prompt.
+        // Keep the leading blanks: it may be a prompt.
         lines: lines.flatMap(line => line.split('\n')).slice(0, MOST_TITLE_LINES),
       }
     },
@@ -96,12 +96,14 @@ export function titleOfRound(state: SessionState): RoundTitle | null {
   )
 }
 
-/** How many rows of a board are done: `3 of 8 done`; of more than 500, of the first 500. */
+/** Says how many rows of a board are done: `3 of 8 done`; beyond 500, of the first 500. */
 function doneInWords({ rows }: ShownBoard): string {
   return `${rows.filter(({ mark }) => mark === 'done').length} of ${rows.length} done`
 }
 
-/** What codemachine does in a step that is no round, in the template's words or its own: `running lint`; and in a word or two. */
+/**
+ * Describes codemachine's work in a step that is no round, in the template's words or its own: `running lint`; and in short.
+ */
 export function wordsForStep(state: SessionState, step: StepName): { words: string; short: string } {
   const { kind, name } = step
   const own = ownWordsForStep(state, step)
@@ -128,13 +130,13 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
       return { words: 'adding gates', short: 'gates' }
     case 'confirm-secret':
       return { words: `looking for the secret ${shown}`, short: shown }
-    // Of a later version.
+    // From a later version.
     default:
       return { words: `${oneLine(kind, LINE_CHARS)} ${shown}`, short: shown }
   }
 }
 
-/** What the template calls a step, on one line; null: nothing. */
+/** Returns the template's name for a step, on one line; null: none. */
 function ownWordsForStep(state: SessionState, step: StepName): string | null {
   const words = askView(
     state,
@@ -144,12 +146,15 @@ function ownWordsForStep(state: SessionState, step: StepName): string | null {
   return words === null || words.trim() === '' ? null : oneLine(words, NAME_CHARS)
 }
 
-/** Of a state the first line alone: what stands below it is told where it is entered. */
+/** For a state only the first line: its entry shows the rest. */
 function firstLine(words: string | null, { kind }: StepName): string | null {
   return kind === 'enter' && typeof words === 'string' ? (words.split('\n', 1)[0] ?? null) : words
 }
 
-/** What a person is told of a look; null: the template has no words for it on purpose. What it found is the template's own. @param state the session after the event */
+/**
+ * Describes a look; null: the template hides it on purpose. The template describes the findings.
+ * @param state the session after the event
+ */
 export function describeLooked(
   { what, file = '', problem }: RecordedOf<'looked'>,
   state: SessionState,
@@ -160,7 +165,7 @@ export function describeLooked(
   return describe(ownWordsForStep(state, step) ?? `looked: ${gateName(what)}`, 'quiet')
 }
 
-/** Whether the template has an empty text for a step, so that nothing is told of it. */
+/** Returns whether the template hides a step with an empty text. */
 function isUntold(state: SessionState, step: StepName): boolean {
   const isEmpty = askView(
     state,
@@ -170,7 +175,7 @@ function isUntold(state: SessionState, step: StepName): boolean {
   return isEmpty ?? false
 }
 
-/** How a command of the template came out, with the last lines that it printed if that is not good. */
+/** Describes the result of a template's command, with its last lines of output if it is not good. */
 export function describeCommandRun(event: RecordedOf<'command-ran'>, state: SessionState): Description {
   const { name, status, durationMs, problem, changed, changedCount, output } = event
   const shown = changed.slice(0, MOST_FILES).map(path => oneLine(path, PATH_CHARS))
@@ -188,7 +193,7 @@ export function describeCommandRun(event: RecordedOf<'command-ran'>, state: Sess
   )
 }
 
-/** How a command that codemachine has run for an agent came out, with the last lines that it printed if that is not good. */
+/** Describes the result of a command that codemachine ran for an agent, with its last lines of output if it is not good. */
 export function describeShellRun(event: RecordedOf<'shell-ran'>): Description {
   const { command, status, durationMs, stdout, stderr } = event
   const names = namesOfSecrets(event)
@@ -202,7 +207,7 @@ export function describeShellRun(event: RecordedOf<'shell-ran'>): Description {
   )
 }
 
-/** How a hook came out, with the last lines that it printed if that is not good. */
+/** Describes the result of a hook, with its last lines of output if it is not good. */
 export function describeHookRun(event: RecordedOf<'hook-ended'>): Description {
   const { hook, of, run, status, durationMs, problem, output } = event
   const isBad = status !== 'passed' && status !== 'broken-off'
@@ -221,7 +226,7 @@ export function namesOfSecrets({ secrets }: Pick<RecordedOf<'shell-ran'>, 'secre
   return secrets.length === 0 ? '' : `with ${namesIn(secrets)}`
 }
 
-/** What a person should know of such a command beside what it printed, a line each. */
+/** Returns remarks on such a command apart from its output, a line each. */
 export function remarksOnShellRun(event: RecordedOf<'shell-ran'>): string[] {
   const { problem, withheld, printed = [], leaked = [] } = event
   return [
@@ -243,13 +248,13 @@ function isLeak({ leaked = [] }: RecordedOf<'shell-ran'>): boolean {
   return leaked.length > 0
 }
 
-/** The secret that an agent needs, and what for. */
+/** Describes a request of an agent for a secret. */
 export function describeSecretAsked({ key, question, reason }: RecordedOf<'secret-asked'>): Description {
   const why = reason === null ? [] : [`the stored value does not work: ${oneLine(reason, PROBLEM_CHARS)}`]
   return describe([`needs the secret ${key}: ${oneLine(question, PROBLEM_CHARS)}`, ...why].join('\n'), 'warning')
 }
 
-/** Whether a secret is there, and the right one. */
+/** Says whether a secret exists and works. */
 export function describeConfirmed({ key, ok, problem }: RecordedOf<'secret-confirmed'>): Description {
   if (ok) return describe(`the secret ${key} is stored`, 'good')
   return describe(`the secret ${key} cannot be used: ${oneLine(problem ?? '', PROBLEM_CHARS)}`, 'warning')
@@ -260,7 +265,7 @@ function toneOf(status: RecordedOf<'command-ran'>['status']): Tone {
   return status === 'broken-off' ? 'quiet' : 'warning'
 }
 
-/** What a step has written, or why it has not. */
+/** Describes the files that a step wrote, or why it wrote none. */
 export function describeWrote({ files, problem }: RecordedOf<'wrote'>): Description {
   if (problem !== null) return describe(`nothing was written: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
   const shown = files.slice(0, MOST_FILES).map(({ path }) => oneLine(path, PATH_CHARS))
@@ -269,7 +274,10 @@ export function describeWrote({ files, problem }: RecordedOf<'wrote'>): Descript
   return describe(`wrote ${formatCount(files.length, 'file')} (${formatBytes(bytes)}): ${list}`)
 }
 
-/** What a person is told of a state that the template goes over into; null: it has no words for it on purpose. @param state the session after the event */
+/**
+ * Describes a template's new state; null: the template hides it on purpose.
+ * @param state the session after the event
+ */
 export function describeEntered(event: RecordedOf<'state-entered'>, state: SessionState): Description | null {
   const step = { kind: 'enter', name: event.state }
   if (isUntold(state, step)) return null
@@ -280,13 +288,16 @@ export function describeEntered(event: RecordedOf<'state-entered'>, state: Sessi
   return describe(below === '' ? own : `${own}\n${below}`, 'quiet')
 }
 
-/** From which state of its own a template goes over into which, and why. */
+/** Describes a template's change of state, and why. */
 export function describeState({ state, from, why }: RecordedOf<'state-entered'>): Description {
   const [to, before, because] = [state, from ?? '', why].map(each => oneLine(each, LINE_CHARS))
   return describe(`state: ${before === '' ? '' : `${before} → `}${to}${because === '' ? '' : ` (${because})`}`, 'quiet')
 }
 
-/** Which file was kept for people, or why it was not; null: the template has no words for it on purpose. @param state the session after the event */
+/**
+ * Describes a file that was stored for people, or why it was not; null: the template hides it on purpose.
+ * @param state the session after the event
+ */
 export function describeKept(
   { file, bytes, problem }: Pick<RecordedOf<'kept'>, 'file' | 'bytes' | 'problem'>,
   state: SessionState,
@@ -297,7 +308,7 @@ export function describeKept(
   return describe(`kept ${name} (${formatBytes(bytes ?? 0)})`, 'quiet')
 }
 
-/** What the card of the report says first. Bounded, not safe. Pure. */
+/** Returns the first facts of the report's card. Bounded, not safe. Pure. */
 export function cardOfWork(state: SessionState): readonly CardFact[] {
   const facts = askView<readonly CardFact[]>(
     state,
@@ -328,7 +339,7 @@ function readCardRows(rows: readonly CardRow[], what: string): readonly CardRow[
     })
 }
 
-/** The template's own section of the report; null if it has none. Bounded, not safe. Pure. */
+/** Returns the template's own section of the report; null: none. Bounded, not safe. Pure. */
 export function sectionOfWork(state: SessionState): ReportSection | null {
   return askView<ReportSection | null>(
     state,
@@ -358,7 +369,7 @@ function readTable({ head, rows }: NonNullable<ReportSection['table']>): NonNull
 
 const MOST_CELLS = 10
 
-/** The versions of the plan that a person accepts or has changed, the oldest first. Bounded, not safe. Pure. */
+/** Returns the versions of the plan for a person to accept or change, oldest first. Bounded, not safe. Pure. */
 export function plansOf(state: SessionState): readonly ShownPlan[] {
   const plans = askView<readonly ShownPlan[]>(
     state,
@@ -382,7 +393,7 @@ export function plansOf(state: SessionState): readonly ShownPlan[] {
 const MOST_PLANS = 50
 const PLAN_CHARS = 128 * 1024
 
-/** What a session that goes on from it is told of its work; null if its template says nothing. Bounded, not safe. Pure. */
+/** Returns the work's summary for a following session; null: the template has none. Bounded, not safe. Pure. */
 export function followUpOfWork(state: SessionState): string | null {
   return askView(
     state,
@@ -393,7 +404,7 @@ export function followUpOfWork(state: SessionState): string | null {
 
 const FOLLOW_UP_CHARS = 64 * 1024
 
-/** What the template gives programs of its own, as plain JSON; a field `problem` if that cannot be given. */
+/** Returns the template's own data for programs, as plain JSON; with a field `problem` if that fails. */
 function dataOfWork(state: SessionState): Readonly<Record<string, unknown>> {
   const data = askView<Readonly<Record<string, unknown>>>(
     state,
@@ -409,22 +420,28 @@ function dataOfWork(state: SessionState): Readonly<Record<string, unknown>> {
 
 const DATA_CHARS = 512 * 1024
 
-/** What a session's template says of it, for programs, with fields of the template's own beside these. Times are ISO 8601 in UTC. */
+/** Report of a session's template for programs, with further fields of its own. Times are ISO 8601 in UTC. */
 export interface WorkReport {
   template: string
-  /** Whether this codemachine has that template, with the kinds of all rounds so far; else it does not go on with the session. */
+  /** Whether this version has that template and all its kinds of rounds so far; if not, it cannot resume the session. */
   isKnown: boolean
-  /** How far it is, in the template's own words; null if it has none. */
+  /** Progress in the template's own words; null: none. */
   status: string | null
-  /** What the round that runs, or the next one, is called by the template; null if it has no name for it, or nobody runs the session. */
+  /** The template's name for the running or next round; null: none, or no process runs the session. */
   round: RoundTitle | null
-  /** `from`: whether the rows are the template's own or those of its tasks; `count`: how many there are, of which at most 500 are listed. Null: there are none. */
+  /**
+   * `from`: whether the rows are the template's own or its tasks; `count`: total, of which at most 500 are listed. Null:
+   * none.
+   */
   board: { from: 'template' | 'tasks'; count: number; rows: readonly WorkRow[] } | null
 }
 
 type WorkRow = Omit<BoardRow, 'since'> & { since: string | null }
 
-/** That of a session. @param board its tasks, as they are shown; `isRunning`: whether somebody runs it. Pure. */
+/**
+ * Returns the work report of a session.
+ * @param board its tasks, as they are shown; `isRunning`: whether a process runs it. Pure.
+ */
 export function workReport(state: SessionState, board: TaskBoard | null, isRunning: boolean): WorkReport {
   const own = ownBoard(state)
   const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
@@ -466,7 +483,9 @@ function boardOfTasks(
   return { rows, count: tasks.length }
 }
 
-/** What a view says; null if the template has none. A view that throws ends no session: that it did is shown in its place. */
+/**
+ * Returns a view's answer; null: the template has no view. A view that throws ends no session: the error is shown instead.
+ */
 function askView<T>(state: SessionState, tell: (view: TemplateView) => T, failed: (problem: string) => T): T | null {
   const view = state.kind?.view
   if (view === undefined) return null
@@ -490,7 +509,7 @@ function readRow({ mark, id, text, who, since }: BoardRow, at: number): BoardRow
   }
 }
 
-/** The last moment that a `Date` can hold, ms. */
+/** Largest time of a `Date`, in ms. */
 const LAST_MOMENT = 8.64e15
 
 function isMoment(value: unknown): value is number {
