@@ -69,12 +69,12 @@ export interface RoundScope {
 
 /** A command that proves what is claimed in a scope, run in the sandbox of the rounds. */
 export interface ScopeGate {
-  /** One of its own among those of the scope. */
+  /** Unique among the gates of the scope. */
   name: string
-  /** A line for a shell. */
+  /** A shell command line. */
   run: string
   timeoutMs: number
-  /** Whether it reaches the network; left out: it does not. */
+  /** True if it may use the network; left out: it may not. */
   network?: boolean
 }
 
@@ -159,9 +159,9 @@ export type Step =
   | { kind: 'decide'; decision: Decision }
   | { kind: 'end'; outcome: SessionOutcome }
 
-/** A kind of session, and where a session of it is carried out. */
+/** A kind of session, and the function that opens one of its sessions. */
 export interface TemplateKind<S = unknown> extends SessionKind<S> {
-  /** Makes ready to carry out a session. Throws a `UserError` if a prompt cannot be used. */
+  /** Prepares to run a session. Throws a `UserError` if a prompt cannot be used. */
   open(setup: TemplateSetup): Promise<Template>
 }
 
@@ -170,30 +170,30 @@ export function defineTemplate<S>(kind: TemplateKind<S>): TemplateKind<S> {
   return kind
 }
 
-/** The templates that there are, by name. */
+/** All templates, by name. */
 export type TemplateKinds = ReadonlyMap<string, TemplateKind>
 
-/** Where memory files lie; absolute paths. `kb` is that of all sessions of the work directory. */
+/** Absolute paths of memory files. All sessions of the work directory share `kb`. */
 interface MemoryPaths {
   main: string
   tasks: string
   kb: string
 }
 
-/** What a template is given for one session. */
+/** The input of a template for one session. */
 export interface TemplateSetup {
   /** The work directory, a real path. */
   directory: string
-  /** Where the session's memory lies; absolute paths. */
+  /** The session's memory files; absolute paths. */
   memory: MemoryPaths
-  /** Where that of a scope of this name lies. */
+  /** Returns the memory files of the scope of this name. */
   scopeFolder(name: string): MemoryPaths
   agents: AgentRoster
-  /** Whether the session has a plan that was taken already. */
+  /** True if the session already has an accepted plan. */
   isPlanReady: boolean
-  /** Told what a person should know, a sentence. */
+  /** Shows a remark to a person, a sentence. */
   tell(remark: string): void
-  /** The texts that the session began with. */
+  /** The texts stored at the start of the session. */
   kept: KeptTexts
   /**
    * The files that differ between two work trees (fingerprints), at most 500, with the lines added and removed (null: not
@@ -209,23 +209,25 @@ export interface TemplateSetup {
    * `redact` removes secrets from a text before it is shortened. Left out: looks do not run git.
    */
   looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
-  /** Whether commands of the session reach the network; left out: they do not. */
+  /** True if commands of the session may use the network; left out: they may not. */
   network?: true
   /** For a call: the agent, its task, and the instructions of its profile; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
 }
 
-/** Texts that a session began with (`session-created.kept`), by name. */
+/** Texts stored at the start of a session (`session-created.kept`), by name. */
 interface KeptTexts {
-  /** The text as it was then. Rejects with a `UserError` that names the file if it is missing or was changed. */
+  /**
+   * Resolves with the text as it was then. Rejects with a `UserError` that names the file if it is missing or was changed.
+   */
   read(name: string): Promise<string>
-  /** Whether the session began with a text of that name. */
+  /** Returns true if a text of that name was stored. */
   has(name: string): boolean
-  /** The absolute path of its file, for what reads it as one. */
+  /** Returns the absolute path of its file, for programs that need a file. */
   path(name: string): string
 }
 
-/** `TemplateSetup.kept` of a session that began with none. */
+/** `TemplateSetup.kept` of a session without stored texts. */
 export const NO_KEPT_TEXTS: KeptTexts = {
   read: async name => {
     throw noKeptText(name)
@@ -240,7 +242,7 @@ function noKeptText(name: string): UserError {
   return new UserError('CM0611', `No text "${name}" is kept.`)
 }
 
-/** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */
+/** The checked plan. `agents`: those with a prompt of this project; `problems`: at most ten sentences. */
 type PlanProblems =
   | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
@@ -248,16 +250,16 @@ type PlanProblems =
 /** Why an answer cannot be used; `kind`: a word for the template's own `fold`, which is journaled with it. */
 export type AnswerProblem = string | { problem: string; kind: string }
 
-/** A template that carries out one session. Decides what comes next, and touches nothing for that. */
+/** A template for one session. It decides the next step, and has no effects while it decides. */
 export interface Template {
   /**
    * The threads of its rounds, the first ones first; `part` null: the only kind of round, or a change of plan. Reviewers
    * cannot read the files that one of these threads denies.
    */
   threads: readonly { part: string | null; thread: ThreadSpec }[]
-  /** What comes next, given what has happened and what the memory files say now. Pure. */
+  /** Returns the next step, given the session and the memory files now. Pure. */
   next(session: SessionState, memory: MemorySnapshot): Step
-  /** The thread of the next round, as far as it is known before `next` is asked: it is started ahead. Pure. */
+  /** Returns the likely thread of the next round before `next` is asked, to start it early. Null: not known. Pure. */
   ahead(session: SessionState): ThreadSpec | null
   /**
    * Its looks by name: functions that read and change nothing; `session`: the state at that time. They resolve with JSON
@@ -284,7 +286,7 @@ export interface Template {
   afterRound?(session: SessionState): Promise<string | null>
   /** Stores the result of the session; `session`: its final state. A sentence if that failed. */
   beforeEnd?(session: SessionState): Promise<string | null>
-  /** Looks at the plan that an agent has written. Left out: the template has none. */
+  /** Checks the plan that an agent wrote. Left out: the template has none. */
   checkPlan?(): Promise<PlanProblems>
   /** Its own tools for agents, which it answers; it cannot replace tools of codemachine. */
   readonly tools?: readonly AnsweredTool[]
@@ -295,9 +297,9 @@ export interface Template {
 }
 
 /**
- * Calls something of a template. Throws a `TemplateError` that names it for whatever it throws but a `UserError`.
- * @param name that of the template
- * @param where what was called, such as `next`
+ * Calls a function of a template. Any error but a `UserError` is rethrown as a `TemplateError` that names the template.
+ * @param name the template's name
+ * @param where the called function: `next`
  */
 export function inTemplate<T>(name: string, where: string, call: () => T): T {
   try {
@@ -307,7 +309,7 @@ export function inTemplate<T>(name: string, where: string, call: () => T): T {
   }
 }
 
-/** The same of a call that takes time. */
+/** Like `inTemplate`, for an async call. */
 export async function inEffect<T>(name: string, where: string, call: () => T): Promise<Awaited<T>> {
   try {
     return await call()
@@ -316,7 +318,7 @@ export async function inEffect<T>(name: string, where: string, call: () => T): P
   }
 }
 
-/** What is thrown for what a template has thrown. */
+/** Returns the error to throw for an error of a template. */
 export function templateError(name: string, where: string, error: unknown): Error {
   if (error instanceof UserError) return error
   return new TemplateError(`the template "${name}" failed in \`${where}\`: ${messageOf(error)}`, { cause: error })

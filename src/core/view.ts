@@ -1,39 +1,36 @@
-/** A version of a plan, as a person is shown it. */
+/** A version of a plan, as shown to a person. */
 export interface ShownPlan {
   /** From 1. */
   version: number
-  /** Who wrote it, such as `planner`. */
+  /** Its author: `planner`, for example. */
   author: string
-  /** What a person wanted changed in the version before; null: nothing. */
+  /** The person's feedback on the version before; null: none. */
   feedback: string | null
   /** Hash of its content, SHA-256 in hex. */
   sha256: string
   /** The plan as Markdown. */
   text: string
-  /** Unified diff to the version before; null for the first. */
+  /** Unified diff to the version before; null: first version. */
   diff: string | null
-  /** `by`: who accepted it, such as `person`; null: nobody has. */
+  /** `by`: who accepted it, `person` for example; null: nobody. */
   accepted: { by: string; remark: string | null } | null
 }
 
-/** A step of a template that is no round, as its event names it. */
+/** A template step other than a round, named as in its event. */
 export interface StepName {
-  /** Such as `look` or `command`. */
+  /** `look` or `command`, for example. */
   kind: string
-  /** Which of that kind; empty where there is but one. */
+  /** Its name within that kind; empty: the only one. */
   name: string
 }
 
-/** What a round is called, on one line; `lines`: what is said below that where it begins, at most 100. */
+/** Title of a round on one line; `lines`: shown below it at its start, at most 100. */
 export interface RoundTitle {
   title: string
   lines: readonly string[]
 }
 
-/**
- * How far a row of a board is. `claimed`: said to be done, and not proved yet; `parked`: left to a person, while the rest
- * goes on.
- */
+/** State of a board row. `claimed`: marked done, not proved yet. `parked`: left to a person, while the rest continues. */
 export type BoardMark = 'to-do' | 'now' | 'claimed' | 'done' | 'parked' | 'failed'
 
 /** A row of a board. */
@@ -42,24 +39,24 @@ export interface BoardRow {
   /** Short: `T3`. */
   id: string
   text: string
-  /** Who works on it; null: nobody, or it is not known. */
+  /** Agent that works on it; null: nobody, or not known. */
   who: string | null
-  /** Since when; Unix time, ms. */
+  /** Start of that work; Unix time, ms. */
   since: number | null
 }
 
-/** A fact of the card; `label`: at most eight letters, such as `built`. */
+/** A fact of the card; `label`: at most eight letters, `built` for example. */
 export interface CardFact {
   label: string
-  /** Empty: its rows say it. */
+  /** Empty: see its rows. */
   text: string
-  /** Below the text, at most 200: the first are shown, and how many more there are. Left out: none. */
+  /** Rows below the text, at most 200: the first ones are shown, with the number of the rest. Left out: none. */
   rows?: readonly CardRow[]
-  /** The text is a path or a command, which is not cut where it is longer than a line; left out: it is. */
+  /** True: the text is a path or command, never cut to a line; left out: it is. */
   isToCopy?: true
 }
 
-/** A row of a fact; `mark`: how far it is, told in a word before the text, left out where that is not the question. */
+/** A row of a fact; `mark`: its state, a word before the text; left out: not relevant. */
 export interface CardRow {
   text: string
   mark?: BoardMark
@@ -68,12 +65,12 @@ export interface CardRow {
 /** A section of the report. */
 export interface ReportSection {
   title: string
-  /** Whose words it is, or what they are good for; null: not said. */
+  /** Author or purpose of the words; null: not given. */
   note: string | null
-  /** In lines: one that begins with `- ` is an item of a list, and what stands between backticks is code. */
+  /** Lines: `- ` starts a list item, backticks enclose code. */
   text: string
-  /** Below it, at most 10 cells in a row and 500 rows; left out: none. */
+  /** A table below it, at most 10 columns and 500 rows; left out: none. */
   table?: { head: readonly string[]; rows: readonly (readonly string[])[] }
-  /** The table says all that the board does: the report leaves out the board. */
+  /** True: the table replaces the board in the report. */
   tellsBoard?: true
 }

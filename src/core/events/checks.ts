@@ -10,7 +10,7 @@ import { anyOf, checkOf, moment } from './schema.ts'
 import { outcomeHint } from './shapes.ts'
 import { shellEvent, stepEvent } from './step.ts'
 
-/** Everything that can happen in a session and is kept. */
+/** All journaled events of a session. */
 export const sessionEvent = anyOf(
   'type',
   lifecycleEvent,
@@ -28,18 +28,17 @@ const isSessionEvent = checkOf(sessionEvent)
 const isHint = checkOf(outcomeHint)
 
 /**
- * Whether an object from a journal has what its type promises, as far as something depends on it. A line that was damaged
- * or written by hand is no event, and must not look like a bug of its reader.
- * Fields that only some versions
- * write (`upgradeEvent`) may be missing. False for a type that this version does not know.
+ * Returns true if a journal object has the shape that readers depend on. A damaged or hand-written line is not an event, and
+ * must not look like a bug of its reader. Fields that only some versions write (`upgradeEvent`) may be missing. False for an
+ * unknown type.
  */
 export function isEvent(value: Readonly<Record<string, unknown>>): boolean {
   return isMoment(value.at) && isSessionEvent(value)
 }
 
 /**
- * An event of any version as this one writes it: fields that an earlier version did not write get a value that says
- * nothing, and what it said in a sentence becomes data. Pure.
+ * Converts an event of any version to this version's form. Missing fields of earlier versions get neutral values, and their
+ * sentences become data. Pure.
  */
 export function upgradeEvent(event: Recorded): Recorded {
   switch (event.type) {
@@ -47,7 +46,7 @@ export function upgradeEvent(event: Recorded): Recorded {
     case 'session-resumed':
       return { ...event, limits: { ...NO_LIMITS, ...event.limits }, said: event.said ?? {}, host: event.host ?? '' }
     case 'round-ended':
-      // Unlike that of any other round: nothing is known of the two.
+      // A unique value, for nothing is known of this round's memory.
       return event.memory === undefined ? { ...event, memory: event.at } : event
     case 'waiting':
       return { ...event, reason: (event.reason as WaitReason | undefined) ?? reasonOfWait(event.cause) }
@@ -67,20 +66,20 @@ export function upgradeEvent(event: Recorded): Recorded {
 
 const NO_LIMITS: SessionLimits = { rounds: null, timeMs: null, tokens: null }
 
-/** Why a session waited, by the sentence that an earlier version gave as the cause. */
+/** Returns why a session waited, from an earlier version's sentence. */
 function reasonOfWait({ class: end, message }: RoundOutcome): WaitReason {
   if (end !== 'window' || message === null) return 'round-failed'
   if (/^\d.* % of it are used, and --max-usage is \d.* %\.$/.test(message)) return 'max-usage'
   return message === 'The usage limit is reached.' ? 'usage-limit' : 'round-failed'
 }
 
-/** The hint as data: a sentence of an earlier version as `say`; null for one that this version does not know. */
+/** Returns the hint as data: an earlier version's sentence as `say`; null: unknown hint. */
 function hintOf(hint: unknown): OutcomeHint | null {
   if (typeof hint === 'string') return { do: 'say', text: hint }
   return isHint(hint) ? (hint as OutcomeHint) : null
 }
 
-/** The round of which an earlier version said in a warning that it changed the project's settings; null if it did not. */
+/** Returns the round that changed the project's settings by an earlier version's warning; null: another warning. */
 function roundOfSettingsChange({ round, message }: EventOf<'warning'>): number | null {
   const changed = /^Round (\d{1,9}) changed codemachine\.toml; what it says now counts from the next run on\.$/.exec(
     message,

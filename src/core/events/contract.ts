@@ -1,7 +1,7 @@
 import { about, fields, flag, listOf, nullOr, number, oneOf, optional, text, unchecked, variant } from './schema.ts'
 import { asAskedFor, gateStatus, roundOutcome, tokenCounts } from './shapes.ts'
 
-/** With what the contract of a session is made and proved. */
+/** Settings to write and prove a session's contract. */
 export const proveTerms = fields({
   author: about(nullOr(text), 'the model of the author; `null`: the model of the rounds'),
   authorEngine: about(optional(nullOr(text)), 'the engine of the author; `null` or left out: the engine of the rounds'),
@@ -45,7 +45,7 @@ const versionEdit = fields({
 const ofRound = about(unchecked(number), 'the round that ended last; `0`: none has')
 const ofSentence = about(text, 'the id of the sentence')
 
-/** Events of the contract: what was asked for, sentence by sentence, and how each is proved. */
+/** Events of the contract: the request, sentence by sentence, and its proof. */
 export const contractEvent = variant('type', {
   'contract-turn-started': {
     round: ofRound,

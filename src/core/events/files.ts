@@ -11,7 +11,7 @@ const treeChanges = fields({
   ),
 })
 
-/** Events of the files: of the memory, the repository, the work tree. */
+/** Events of memory files, the repository and the work tree. */
 export const fileEvent = variant('type', {
   'memory-broken': {
     problem: fields({

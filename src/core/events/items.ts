@@ -3,17 +3,17 @@ import { unreachable } from '../../base/errors.ts'
 import type { item } from './shapes.ts'
 
 /**
- * One thing that codex did in a turn, in our closed union; `codex/translate-item` is the border to codex's open one.
- * Texts are bounded (64 Ki characters, command output to its last 16 Ki); the whole is in `rounds/NNN.ndjson` of the records.
+ * One item of a turn, in our closed union; `codex/translate-item` converts codex's open one. Texts are bounded (64 Ki
+ * characters; the last 16 Ki of command output). The whole is in `rounds/NNN.ndjson` of the records.
  */
 export type Item = v.InferOutput<typeof item>
 
-/** How something that codex did ended. `running` is seen in live views, and of a command that ended with its round. */
+/** Status of an item. `running`: only in live views, and for a command that ended with its round. */
 export type ItemStatus = Extract<Item, { kind: 'command' }>['status']
 
 export type ItemFileChange = Extract<Item, { kind: 'file-change' }>['changes'][number]
 
-/** How many lines a change adds and removes. @param diff the whole of it; of an added or deleted file, its content without signs */
+/** Counts added and removed lines. @param diff the whole diff; for an added or deleted file, its content without signs */
 export function countChangedLines(
   change: 'add' | 'delete' | 'update' | 'move',
   diff: string,
@@ -23,18 +23,18 @@ export function countChangedLines(
     const all = diff === '' ? 0 : lines.length
     return change === 'add' ? { added: all, removed: 0 } : { added: 0, removed: all }
   }
-  // Before the first hunk a diff may name its files, in lines that begin with `---` and `+++`.
+  // Before the first hunk, a diff may name its files in lines with `---` and `+++`.
   const hunks = lines.slice(lines.findIndex(line => line.startsWith('@@')) + 1)
   const starting = (sign: string) => hunks.filter(line => line.startsWith(sign)).length
   return { added: starting('+'), removed: starting('-') }
 }
 
-/** Whether it is a command that ended with its round, which says nothing of the work. */
+/** Returns true for a command that ended with its round, which proves nothing. */
 export function isCutOff(item: Item): boolean {
   return item.kind === 'command' && item.cutOffMs !== undefined
 }
 
-/** Whether it shows that the agent has got somewhere: it said or did something. */
+/** Returns true if the item shows work: the agent said or did something. */
 export function isWork(item: Item): boolean {
   switch (item.kind) {
     case 'agent-message':

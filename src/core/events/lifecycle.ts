@@ -50,10 +50,10 @@ const runOverrides = fields({
 
 const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text), engine: optional(nullOr(text)) })
 
-/** What is tried when rounds make no progress. */
+/** Remedies when rounds make no progress. */
 const stallRemedy = oneOf('another-way', 'more-effort')
 
-/** What can be answered to a decision. */
+/** A possible answer to a decision. */
 const choice = fields({
   id: text,
   label: text,
@@ -62,7 +62,7 @@ const choice = fields({
   opensFile: optional(literal(true)),
 })
 
-/** Events of the session as a whole: it begins, waits, is held, goes on, ends. */
+/** Events of the whole session: start, waits, pauses, resumes, end. */
 export const lifecycleEvent = variant('type', {
   'session-created': {
     goal: about(text, 'the whole prompt'),

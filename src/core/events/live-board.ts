@@ -2,27 +2,27 @@ import { unreachable } from '../../base/errors.ts'
 import type { LiveEvent, Recorded } from './events.ts'
 import type { Item } from './items.ts'
 
-/** Something that codex does just now. */
+/** A running item of codex. */
 export interface LiveItem {
   readonly item: Item
   /** Unix time, ms. */
   readonly startedAt: number
-  /** What has been streamed so far: of a message its first 64 Ki characters, of an output its last 16 Ki. */
+  /** Streamed text so far: the first 64 Ki characters of a message, the last 16 Ki of an output. */
   readonly text: string
-  /** How many characters of what was streamed are not in `text`. */
+  /** Number of streamed characters that are not in `text`. */
   readonly dropped: number
-  /** The agent whose it is, if that is not the round's own. */
+  /** The agent that it belongs to. Missing: the round's own agent. */
   readonly instance?: string
 }
 
-/** What tells items apart: each agent counts its own. */
+/** Returns a unique key of an item; each agent numbers its own items. */
 export function liveKey(id: string, instance: string | undefined): string {
   return instance === undefined ? id : `${instance}/${id}`
 }
 
 /**
- * What goes on in the running turn, the latest begun last, from live and recorded events. Mutable, and made for
- * thousands of deltas a second: none of them copies what came before.
+ * Running items of the turn, newest last, from live and recorded events. Mutable: it handles thousands of deltas a second
+ * without copying earlier text.
  */
 export class LiveBoard {
   readonly #running = new Map<string, RunningItem>()
@@ -30,18 +30,18 @@ export class LiveBoard {
   #items: readonly LiveItem[] | null = null
   #revision = 0
 
-  /** How often anything has changed. */
+  /** Number of changes so far. */
   get revision(): number {
     return this.#revision
   }
 
-  /** What runs now; the same array until something begins or ends. */
+  /** Running items; the same array until an item begins or ends. */
   get items(): readonly LiveItem[] {
     this.#items ??= [...this.#running.values()]
     return this.#items
   }
 
-  /** @param at when it reached us; Unix time, ms */
+  /** @param at time of arrival; Unix time, ms */
   live(event: LiveEvent, at: number): void {
     switch (event.type) {
       case 'item-started':
@@ -80,7 +80,7 @@ export class LiveBoard {
   }
 
   #append(delta: Delta, at: number): void {
-    // What comes late would stay here until the end of the round.
+    // A late delta would stay here until the end of the round.
     const key = liveKey(delta.item, delta.instance)
     if (delta.text === '' || this.#completed.has(key)) return
     const running = this.#running.get(key) ?? this.#add(placeholderFor(delta), delta.instance, at)
@@ -97,7 +97,7 @@ export class LiveBoard {
     this.#revision++
   }
 
-  /** What was being said when the stream broke is never completed. */
+  /** Codex never completes messages that a broken stream cut off. */
   #abandon(event: Recorded): void {
     for (const [key, { item, instance }] of this.#running) {
       if (!breaksStream(event, instance)) continue
@@ -106,7 +106,7 @@ export class LiveBoard {
     }
   }
 
-  /** What an agent was at when it ended is never completed. */
+  /** Codex never completes the running items of an agent that ended. */
   #end(instance: string): void {
     for (const [key, running] of this.#running) if (running.instance === instance) this.#complete(key)
   }
@@ -120,7 +120,7 @@ export class LiveBoard {
   }
 }
 
-/** Whether codex asks the model anew, and drops what it was saying. `instance`: of which agent; undefined: the round's own. */
+/** Returns true if codex drops a message and asks the model again. `instance`: the agent; undefined: the round's own. */
 export function breaksStream(event: Recorded, instance?: string): boolean {
   if (event.type === 'steered') return event.delivered && event.agent === instance
   return event.type === 'error' && event.willRetry && instance === undefined
@@ -128,7 +128,7 @@ export function breaksStream(event: Recorded, instance?: string): boolean {
 
 type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
 
-/** Nothing that ran before one of these goes on after it. */
+/** No item keeps running after one of these events. */
 export const ENDS_WHAT_RUNS: ReadonlySet<Recorded['type']> = new Set([
   'session-created',
   'session-resumed',
@@ -171,7 +171,7 @@ class RunningItem implements LiveItem {
   }
 }
 
-/** What an item holds already as it starts, which is next to always nothing. */
+/** Returns the text that an item already has at its start; nearly always empty. */
 function wordsIn(item: Item): string {
   switch (item.kind) {
     case 'agent-message':
@@ -185,7 +185,7 @@ function wordsIn(item: Item): string {
   }
 }
 
-/** Stands for an item whose start was missed. */
+/** Replaces an item whose start was missed. */
 function placeholderFor(delta: Delta): Item {
   const id = delta.item
   if (delta.type === 'output-delta') {
@@ -215,10 +215,10 @@ function placeholderFor(delta: Delta): Item {
 const START_CHARACTERS = 64 * 1024
 const END_CHARACTERS = 16 * 1024
 
-/** A text that grows, of which the start is kept. The engine joins strings without copying them until they are read. */
+/** A growing text that keeps its start. The JS engine joins strings without copying until they are read. */
 class TextStart {
   text = ''
-  /** How many characters are not in `text`. */
+  /** Number of characters that are not in `text`. */
   dropped = 0
 
   append(text: string): void {
@@ -229,7 +229,7 @@ class TextStart {
   }
 }
 
-/** A text that grows, of which the end is kept. Surrogate pairs stay whole. */
+/** A growing text that keeps its end. Surrogate pairs stay whole. */
 class TextEnd {
   #text = ''
   #length = 0
@@ -247,7 +247,7 @@ class TextEnd {
   append(text: string): void {
     this.#text += text
     this.#length += text.length
-    // Seldom enough that a cut costs next to nothing for each delta.
+    // Cuts are rare, so they cost almost nothing per delta.
     if (this.#text.length > 4 * END_CHARACTERS) this.#cut()
   }
 

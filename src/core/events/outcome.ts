@@ -19,7 +19,7 @@ import type {
 /** Why a round ended; the classes of docs/inside/design.md, "What ends a round". */
 export type RoundClass = v.InferOutput<typeof roundClass>
 
-/** Each class of a round, and whether one that ended so uses up one of the person's limit. */
+/** True for each class of rounds that counts against the person's limit. */
 const USES_UP_A_ROUND = {
   worked: true,
   interrupted: true,
@@ -35,38 +35,37 @@ const USES_UP_A_ROUND = {
   crashed: false,
 } satisfies Record<RoundClass, boolean>
 
-/** Whether a round that ended so counts against the person's limit; a silent one does once it has worked. */
+/** Returns true if a round of this class counts against the person's limit; a silent one only after some work. */
 export function countsAsRound(end: RoundClass, hasWorked: boolean): boolean {
   return end === 'silent' ? hasWorked : USES_UP_A_ROUND[end]
 }
 
-/** How a round ended. `message` is codex's own words where it gave any. */
+/** Outcome of a round. `message`: codex's own words, if it gave any. */
 export type RoundOutcome = v.InferOutput<typeof roundOutcome>
 
 /**
- * Why a session waits. `round-failed`: a round or a review failed in a way that may pass with time. `usage-limit`: a window of
- * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
- * `provider-away`: the provider of the next round does not answer; the wait is over as soon as it does.
+ * Why a session waits. `round-failed`: a round or review failed for a reason that may pass. `usage-limit`: a usage window
+ * was full before a round. `max-usage`: the part of it that the person allows was used up. `provider-away`: the next round's
+ * provider does not answer; the wait ends when it does.
  */
 export type WaitReason = v.InferOutput<typeof waitReason>
 
-/** What shows that a session does not get on. */
+/** Sign that a session makes no progress. */
 export type StallReason = v.InferOutput<typeof stallReason>
 
 /** How a person ends a session: by a signal, `codemachine stop`, or `codemachine skip`. */
 export type EndedBy = v.InferOutput<typeof endedBy>
 
 /**
- * What a person can do about a session that needs one; after each of these it can be resumed. Data, which every door puts
- * into words of its own: `wordsForHint` has those for a shell, and docs/reference/events.md says what each means. Moments are ISO
- * 8601 in UTC.
+ * Advice for a person; after it, the session can be resumed. Data, which each door words itself: `wordsForHint` for a shell.
+ * docs/reference/events.md explains each. Times are ISO 8601 in UTC.
  */
 export type OutcomeHint = v.InferOutput<typeof outcomeHint>
 
-/** How a session ended. */
+/** Outcome of a session. */
 export type SessionOutcome = v.InferOutput<typeof sessionOutcome>
 
-/** The exit code of an outcome (docs/inside/design.md, "Outcomes and exit codes"). */
+/** Returns the exit code of an outcome (docs/inside/design.md, "Outcomes and exit codes"). */
 export function exitCodeOf(outcome: SessionOutcome): number {
   switch (outcome.kind) {
     case 'done':
@@ -85,39 +84,39 @@ export function exitCodeOf(outcome: SessionOutcome): number {
   }
 }
 
-/** Whether a session that ended so came to its end, so that there is nothing to resume. */
+/** Returns true if a session with this outcome is finished, with nothing to resume. */
 export function isFinished({ kind }: SessionOutcome): boolean {
   return kind === 'done' || kind === 'answered' || kind === 'replayed'
 }
 
-/** The most that a session may take; null: no such limit. */
+/** Limits of a session; null: no limit. */
 export type SessionLimits = v.InferOutput<typeof sessionLimits>
 
 /** One window of the account's usage limits. */
 export type UsageWindow = v.InferOutput<typeof usageWindow>
 
-/** A limit that is reached in the middle of a round; `usage`: the part of the account's window that may be used. */
+/** A limit that can be reached during a round; `usage`: the allowed part of the usage window. */
 export type WindDownLimit = v.InferOutput<typeof windDownLimit>
 
-/** What of its limits a session has used. */
+/** Used part of a session's limits. */
 export interface Used {
   rounds: number
-  /** Time that it was worked on, ms. */
+  /** Work time, ms. */
   timeMs: number
   tokens: number
-  /** In the currency of the prices; left out: nothing, or there are no prices. */
+  /** In the currency of the prices; left out: nothing, or no prices. */
   cost?: number
 }
 
-/** What a run may take, all of its sessions together, and what of that its earlier sessions have used. */
+/** Limits of a run for all of its sessions together, and what its earlier sessions used. */
 export interface RunAllowance {
   limits: SessionLimits
   used: Used
-  /** Whether each session has the usual number of rounds though another limit is set. */
+  /** True if each session keeps the default number of rounds although another limit is set. */
   keepsUsual?: boolean
 }
 
-/** The first limit that is reached; null if there is room for more. Pure. */
+/** Returns the first reached limit; null: none. Pure. */
 export function limitReached(limits: SessionLimits, used: Used): 'rounds' | 'time' | 'tokens' | 'cost' | null {
   const reached = (limit: number | null, value: number) => limit !== null && value >= limit
   if (reached(limits.rounds, used.rounds)) return 'rounds'
@@ -127,8 +126,8 @@ export function limitReached(limits: SessionLimits, used: Used): 'rounds' | 'tim
 }
 
 /**
- * When the usage windows that are used to this part, 0 to 100, are all renewed: Unix time, ms; null if there is none
- * or codex did not say when. `now` tells which windows are over already. Pure.
+ * Returns the last reset time (Unix, ms) of windows used to at least `usedPercent` (0 to 100). Null: none, or codex gave no
+ * time. Windows that were reset before `now` are ignored. Pure.
  */
 export function renewalOf(windows: readonly (UsageWindow | null)[], usedPercent: number, now: number): number | null {
   const times = windows.flatMap(window =>
@@ -139,30 +138,30 @@ export function renewalOf(windows: readonly (UsageWindow | null)[], usedPercent:
   return times.length === 0 ? null : Math.max(...times)
 }
 
-/** A command that codemachine runs itself before it believes *done*; as the settings say, and as the session began with it. */
+/** A command that codemachine runs before it accepts *done*, from the settings or the session's start. */
 export type Gate = v.InferOutput<typeof gate>
 
-/** The most gates that a session is told of where it is begun, and a part of it is worked on with. */
+/** Limit of gates given at a session's start, or for a scope. */
 export const MOST_GATES = 50
 
-/** When a gate runs: before round 1, after a round, because tasks of a plan are said to be done, or because all is claimed to be. */
+/** Time of a gate run: before round 1, after a round, when tasks are marked done, or when all is claimed done. */
 export type GateTime = v.InferOutput<typeof gateTime>
 
 /**
- * How a gate came out. `flaky`: it failed, and passed when it was run again on the same files. `not-started`: there is
- * nothing that could be run. `broken-off`: a person or the end of the session cut it short, which says nothing of it.
+ * Result of a gate. `flaky`: it failed, then passed on the same files. `not-started`: nothing could be run. `broken-off`: a
+ * person or the session's end stopped it, which proves nothing.
  */
 export type GateStatus = v.InferOutput<typeof gateStatus>
 
-/** What came of running a gate. */
+/** Result of one gate run. */
 export type GateResult = v.InferOutput<typeof gateResultSchema>
 
-/** Whether a gate that came out so has passed, if only the second time. */
+/** Returns true if a gate passed, at once or on the second run. */
 export function hasPassed(status: GateStatus): boolean {
   return status === 'passed' || status === 'flaky'
 }
 
-/** Whether a gate that came out so stands in the way of done. */
+/** Returns true if this gate result prevents done. */
 export function blocksDone(gate: Pick<Gate, 'required'>, { status }: Pick<GateResult, 'status'>): boolean {
   return gate.required && !hasPassed(status)
 }

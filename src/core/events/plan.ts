@@ -1,7 +1,7 @@
 import { about, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
 import { asAskedFor, tokenCounts } from './shapes.ts'
 
-/** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */
+/** Events of a plan: its checks, its tasks, and the agents that get them. */
 export const planEvent = variant('type', {
   'plan-refused': {
     round: about(number, 'the one that wrote it'),

@@ -3,12 +3,12 @@ import { unreachable } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 
 /**
- * What a value of a journal is: a valibot schema, from which its type, its check (`checkOf`), and its row in
- * docs/reference/events.md follow. Objects are loose: what a later version adds stays. The declarations of the library name it.
+ * Schema of a journal value, made with valibot. Its type, its check (`checkOf`) and its row in docs/reference/events.md
+ * follow from it. Objects are loose: fields of later versions stay. The library's type declarations name it.
  */
 export type Schema<T> = v.GenericSchema<unknown, T>
 
-/** Whether a value from a journal is what is expected. */
+/** Returns true if a journal value has the expected shape. */
 type Check = (value: unknown) => boolean
 
 export const text: Schema<string> = v.string()
@@ -40,7 +40,7 @@ export function optional<T>(schema: Schema<T>): v.ExactOptionalSchema<Schema<T>,
   return v.exactOptional(schema)
 }
 
-/** A field that earlier versions did not write: it may be missing when it is read. */
+/** A field that earlier versions did not write, so it may be missing. */
 export function addedLater<S extends v.GenericSchema>(schema: S): S {
   return v.exactOptional(schema) as unknown as S
 }
@@ -49,19 +49,19 @@ export function listOf<T>(item: Schema<T>): Schema<readonly T[]> {
   return v.array(item)
 }
 
-/** The object that has these fields. */
+/** The type of an object with these fields. */
 type FieldsOf<E extends v.ObjectEntries> = v.InferOutput<v.ObjectSchema<E, undefined>>
 
 export function fields<E extends v.ObjectEntries>(entries: E): Schema<FieldsOf<E>> {
   return v.looseObject(entries) as unknown as Schema<FieldsOf<E>>
 }
 
-/** The objects that `variant` tells apart by the word in their field `K`. */
+/** The union of objects that differ by the word in field `K`. */
 type Variant<K extends string, M extends Readonly<Record<string, v.ObjectEntries>>> = {
   [T in keyof M & string]: FieldsOf<{ [key in K]: Schema<T> } & M[T]>
 }[keyof M & string]
 
-/** An object whose field `key` says which of the shapes it has. */
+/** Returns the schema of an object whose field `key` names its shape. */
 export function variant<K extends string, M extends Readonly<Record<string, v.ObjectEntries>>>(
   key: K,
   shapes: M,
@@ -70,7 +70,7 @@ export function variant<K extends string, M extends Readonly<Record<string, v.Ob
   return v.variant(key, options as never) as unknown as Schema<Variant<K, M>>
 }
 
-/** What is one of several variants that the same field tells apart. */
+/** Returns the union of several variants with the same key field. */
 export function anyOf<const S extends readonly Schema<unknown>[]>(
   key: string,
   ...variants: S
@@ -78,24 +78,24 @@ export function anyOf<const S extends readonly Schema<unknown>[]>(
   return v.variant(key, variants as never) as unknown as Schema<v.InferOutput<S[number]>>
 }
 
-/** The same, and what it means: the cell of its row in docs/reference/events.md, Markdown. */
+/** Adds a description to a schema: the Markdown cell of its row in docs/reference/events.md. */
 export function about<S extends v.GenericSchema>(schema: S, description: string): S {
   return v.pipe(schema, v.description(description)) as unknown as S
 }
 
-/** What is written as `schema` says, and read as `looser` does: no more than that depends on it. */
+/** Writes by `schema`, but checks by `looser`: readers depend on no more than that. */
 export function checkedAs<S extends v.GenericSchema>(looser: v.GenericSchema, schema: S): S {
   return v.pipe(looser, v.metadata({ written: schema })) as unknown as S
 }
 
-/** A field that is written as `schema` says, and on which nothing depends when it is read: it may be anything, or missing. */
+/** A field written by `schema`, which readers do not depend on: it may have any value, or be missing. */
 export function unchecked<S extends v.GenericSchema>(schema: S): S {
   return v.exactOptional(checkedAs(v.any(), schema)) as unknown as S
 }
 
 type Entries = v.LooseObjectSchema<v.ObjectEntries, undefined>
 
-/** Every kind of schema that is made here. */
+/** Every kind of schema made in this file. */
 export type KnownSchema =
   | v.StringSchema<undefined>
   | v.NumberSchema<undefined>
@@ -109,7 +109,7 @@ export type KnownSchema =
   | Entries
   | v.VariantSchema<string, Entries[], undefined>
 
-/** The objects that a variant tells apart, those of the variants in it too. */
+/** Returns all object schemas of a variant, including those of nested variants. */
 export function shapesOf(schema: v.GenericSchema): readonly Entries[] {
   const known = schema as KnownSchema
   if (known.type === 'loose_object') return [known]
@@ -117,8 +117,8 @@ export function shapesOf(schema: v.GenericSchema): readonly Entries[] {
 }
 
 /**
- * The check that a schema describes, as plain functions: unlike valibot's own it copies nothing and names no place, for a
- * journal may have a hundred thousand lines.
+ * Compiles a schema to a plain check function. Unlike valibot's parser it copies nothing and names no place: a journal may
+ * have a hundred thousand lines.
  */
 export function checkOf(schema: v.GenericSchema): Check {
   const check = checkOfKind(schema as KnownSchema)
@@ -127,7 +127,7 @@ export function checkOf(schema: v.GenericSchema): Check {
   return value => check(value) && further(value) && others.every(requirement => requirement(value))
 }
 
-/** What a schema asks for in its `v.check`s; what was piped may be a pipe itself. */
+/** Returns the functions of a schema's `v.check`s, including those of nested pipes. */
 function requirementsOf(schema: object): Check[] {
   const pipe = 'pipe' in schema && Array.isArray(schema.pipe) ? schema.pipe : []
   return pipe.flatMap(item => {
@@ -183,7 +183,7 @@ function checkOfFields(entries: v.ObjectEntries): (value: Readonly<Record<string
   }
 }
 
-/** The check of a shape is made when the first of its kind comes: of all kinds of events a command meets a few. */
+/** Compiles the check of a shape on first use: a command meets only a few kinds of events. */
 function checkOfVariant(schema: v.VariantSchema<string, Entries[], undefined>): Check {
   const { key } = schema
   const shapes = new Map<unknown, { fields: v.ObjectEntries; check?: ReturnType<typeof checkOfFields> }>()

@@ -16,7 +16,7 @@ import {
   variant,
 } from './schema.ts'
 
-// The shapes that several events share, or that are large. Their types are in `outcome.ts` and `items.ts`, which load no schema.
+// Shapes that several events share, or large ones. Their types are in `outcome.ts` and `items.ts`, which load no schema.
 
 /** Token counts of one thread as codex reports them: absolute, cumulative over the thread. */
 export const tokenCounts = fields({
@@ -68,7 +68,7 @@ export const stallReason = oneOf('nothing-changed', 'same-refusal')
 
 export const endedBy = oneOf('SIGINT', 'SIGTERM', 'SIGHUP', 'stop', 'skip')
 
-/** What a person can do about a session that needs one. */
+/** Hint for a person whom a session needs. */
 export const outcomeHint = variant('do', {
   'reword-goal': {},
   'choose-model': {},
@@ -87,31 +87,31 @@ export const outcomeHint = variant('do', {
   'add-tasks': { file: text },
   'mend-parked-tasks': { file: text },
   'free-disk-space': {},
-  /** `outOfTime`: the time of the session is used up, too. */
+  /** `outOfTime`: the session's time is used up, too. */
   decide: { session: text, title: text, outOfTime: optional(literal(true)) },
-  /** Of the project in this directory, an absolute path. */
+  /** Secrets of the project in this directory, an absolute path. */
   secret: { keys: listOf(text), directory: text },
   network: { directory: text },
-  /** `network`: it goes on with the network, which it needs and did not have. */
+  /** `network`: resume it with the network, which it needs and did not have. */
   say: { text, network: optional(literal(true)) },
 })
 
 /** How a session ended. */
 export const sessionOutcome = variant('kind', {
-  /** `proof`: `proved` (each sentence of the contract), `gates` (they pass), or `none`; left out: it has no contract, and `verified` says it. */
+  /** `proof`: `proved` (each contract sentence), `gates` (they pass), or `none`; left out: no contract, see `verified`. */
   done: { verified: flag, proof: optional(oneOf('proved', 'gates', 'none')) },
   /** A call has its answer. Nothing was claimed, and nothing was proved. */
   answered: {},
-  /** A round of it was replayed from a recording, so nothing of it can be done. */
+  /** A round was replayed from a recording, so the session cannot be done. */
   replayed: {},
-  /** A plan was accepted, and nothing of it is carried out yet. `what`: it is the contract of the session. */
+  /** A plan was accepted, but not carried out yet. `what`: it is the session's contract. */
   planned: { what: optional(literal('contract')) },
   limit: { limit: oneOf('rounds', 'time', 'tokens', 'cost') },
   'needs-person': {
     reason: text,
-    // `upgradeEvent` looks at it: one of another version is replaced, and the event stays.
+    // `upgradeEvent` checks it: it replaces an unknown hint, and keeps the event.
     hint: unchecked(nullOr(outcomeHint)),
-    /** What has to be mended is the goal, and other sessions can go on. */
+    /** Only the goal needs a fix; other sessions can continue. */
     goalOnly: optional(unchecked(literal(true))),
   },
   stalled: { rounds: number, why: stallReason },
@@ -149,7 +149,7 @@ export const usageWindow = fields({
   resetsAt: about(nullOr(number), 'Unix time, ms'),
 })
 
-/** What a step came to, kept whole in a file of the records. */
+/** Output of a step, stored whole in a file of the records. */
 export const output = fields({
   n: about(number, 'its number in the session, from 1'),
   name: about(text, 'its kind, a word or two of the template'),
@@ -161,7 +161,7 @@ export const output = fields({
 
 export const windDownLimit = oneOf('time', 'tokens', 'cost', 'usage', 'round')
 
-/** A gate as the session began with it. */
+/** A gate at the start of the session. */
 export const gate = fields({
   name: about(text, 'its name; the command itself if nobody named it'),
   run: about(text, 'a line for a shell, run in the work directory'),
@@ -172,14 +172,14 @@ export const gate = fields({
   everyRound: about(flag, 'whether it runs after every round that worked, and not only when done is claimed'),
 })
 
-/** Of what part of the session a gate, a review or a claim is. */
+/** The part of the session that a gate, review or claim belongs to. */
 export const ofScope = about(text, 'the [scope](#scope-entered) that it is of; left out: it is of the session itself')
 
 export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'counter-proof', 'limit')
 
 export const gateStatus = oneOf('passed', 'flaky', 'failed', 'timed-out', 'not-started', 'broken-off')
 
-/** The fields of what came of running a gate. */
+/** Fields of a gate's result. */
 export const gateResult = {
   gate: about(text, 'its name'),
   status: about(
@@ -198,7 +198,7 @@ export const gateResult = {
 
 export const gateResultSchema = fields(gateResult)
 
-/** Something that a reviewer wants to have mended. */
+/** A fault that a reviewer wants fixed. */
 export const finding = fields({
   severity: oneOf('critical', 'major', 'minor'),
   file: about(nullOr(text), 'relative to the work directory; `null` if it is about no file'),
@@ -222,10 +222,10 @@ const fileChange = fields({
 })
 
 const id = unchecked(text)
-/** Null if codex did not say. */
+/** Null: codex did not report it. */
 const durationMs = nullOr(number)
 
-/** One thing that codex did in a turn. */
+/** One item of a turn of codex. */
 export const item = variant('kind', {
   'user-message': { id, text: unchecked(text) },
   'agent-message': { id, text, phase: unchecked(nullOr(oneOf('commentary', 'final-answer'))) },
@@ -238,7 +238,7 @@ export const item = variant('kind', {
     exitCode: nullOr(number),
     durationMs,
     output: about(text, 'stdout and stderr merged, the last 16 KiB'),
-    /** How long it had run when its round ended, and it with it: its status is `running`. Left out: it came to an end of its own. */
+    /** Run time when the end of its round killed it; its status is `running`. Left out: it ended by itself. */
     cutOffMs: optional(number),
   },
   'file-change': {

@@ -16,7 +16,7 @@ import {
 } from './schema.ts'
 import { gate, output } from './shapes.ts'
 
-/** A step that codemachine carries out by itself, without a round. */
+/** A step that codemachine runs itself, without a round. */
 const stepKind = oneOf(
   'look',
   'command',
@@ -33,8 +33,8 @@ const stepKind = oneOf(
 const step = about(number, 'as in `step-started`')
 
 /**
- * Events of the steps of a template that are no rounds, and of its scopes. Each step has `step-started` before it, and one of
- * the others after it; a claim goes on as `done-nominated`.
+ * Events of template steps other than rounds, and of scopes. Each step has `step-started` first, then one of the others; a
+ * claim continues as `done-nominated`.
  */
 export const stepEvent = variant('type', {
   'step-started': {
@@ -163,7 +163,7 @@ export const stepEvent = variant('type', {
 
 const key = about(text, 'the name of the secret, as of a variable')
 
-/** How a command of `run_shell`, or a hook, ended. */
+/** End of a command of `run_shell`, or of a hook. */
 const shellStatus = oneOf('passed', 'failed', 'timed-out', 'not-started', 'broken-off')
 
 const hook = {

@@ -13,26 +13,26 @@ export interface AfterRoundOptions {
   now: number
   /** From 0 to 1: spreads the retries of many sessions over time. */
   random: number
-  /** The longest that failures in a row may take, ms. */
+  /** Longest time of consecutive failures, ms. */
   maxWaitMs: number
 }
 
 const MOST_IDLE_CRASHES = 3
 const MOST_REFUSALS = 3
-/** A proxy's or a site guard's 403 is over by then; one that stays is about who asks. */
+/** A 403 of a proxy or site guard has passed by then; a lasting one concerns the account. */
 const MOST_FORBIDDEN = 3
 const FIRST_BACKOFF_MS = 2_000
 const LONGEST_BACKOFF_MS = 5 * 60_000
-/** Where codex did not say when a usage window is renewed. */
+/** Used if codex did not report the reset of a usage window. */
 const FIRST_WINDOW_WAIT_MS = 5 * 60_000
 const LONGEST_WINDOW_WAIT_MS = 60 * 60_000
 const JUST_PASSED_MS = 60 * 60_000
-/** How long after a renewal the next round starts: at least, and spread over. */
+/** Delay of the next round after a reset: minimum, and random spread. */
 const RENEWAL_GRACE_MS = 5_000
 const RENEWAL_SPREAD_MS = 30_000
 
 /**
- * The action for each class of docs/inside/design.md, "What ends a round". Pure.
+ * Returns the action for each class of docs/inside/design.md, "What ends a round". Pure.
  * @param state the session after the round
  */
 export function afterRound(outcome: RoundOutcome, state: SessionState, options: AfterRoundOptions): AfterRound {
@@ -47,7 +47,7 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
         ? { kind: 'ask-template' }
         : needsPerson(outcome, { do: 'reword-goal' }, { goalOnly: true })
     case 'silent':
-      // One may be a command that hung; one after the other is a server that does not answer.
+      // One silence may be a hung command; several in a row mean that the server does not answer.
       return failures.silences <= 1 && failures.inARow === 0
         ? { kind: 'ask-template' }
         : waitAtMost(outcome, state, backOff(Math.max(1, failures.silences - 1, failures.inARow), options), options)
@@ -73,12 +73,12 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
   }
 }
 
-/** When to go on after a usage window is renewed: a little later, with some spread. Unix time, ms. */
+/** Returns the start time after the reset of a usage window: a little later, spread at random. Unix time, ms. */
 export function afterRenewal(renewedAt: number, random: number): number {
   return renewedAt + RENEWAL_GRACE_MS + Math.round(random * RENEWAL_SPREAD_MS)
 }
 
-/** A wait; or the end, if it, or the failures in a row that it follows, take longer than the person allows. */
+/** Returns a wait, or an end if the wait or the consecutive failures before it exceed the person's limit. */
 export function waitAtMost(
   cause: RoundOutcome,
   { id, failures }: SessionState,
@@ -97,23 +97,23 @@ export function waitAtMost(
 
 function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: AfterRoundOptions): number {
   const windows = [state.primaryWindow, state.secondaryWindow]
-  // What codex reports is rounded: 99.6 % may be full.
+  // Codex's percentages are rounded: 99.6 % may be full.
   const renewedAt = renewalOf(windows, 100, now) ?? outcome.retryAt ?? renewalOf(windows, 95, now) ?? 0
   if (renewedAt > now) return afterRenewal(renewedAt, random)
-  // A clock that is ahead of the server's has seen the reset already.
+  // If our clock is ahead of the server's, the reset has already passed here.
   const hasJustBeen = renewalOf(windows, 95, now - JUST_PASSED_MS) !== null
   if (hasJustBeen && state.failures.inARow <= 1) return afterRenewal(now, random)
   const ms = Math.min(FIRST_WINDOW_WAIT_MS * 2 ** (state.failures.inARow - 1), LONGEST_WINDOW_WAIT_MS)
   return now + Math.round(ms * (1 + random / 4))
 }
 
-/** The moment that codex named, but not before the back-off: a server that says "in one second" for hours is not asked every second. */
+/** Returns codex's retry time, but not before the back-off: "in one second" must not mean every second for hours. */
 function asTold({ retryAt }: RoundOutcome, backOff: number, { random }: AfterRoundOptions): number {
   if (retryAt === undefined) return backOff
   return Math.max(backOff, retryAt + Math.round(random * 1000))
 }
 
-/** 2 s, 4 s, 8 s, … to five minutes, of which the second half is left to chance. */
+/** Returns now plus 2 s, 4 s, 8 s, … up to five minutes; the second half of each is random. */
 function backOff(failuresInARow: number, { now, random }: AfterRoundOptions): number {
   const ms = Math.min(FIRST_BACKOFF_MS * 2 ** (failuresInARow - 1), LONGEST_BACKOFF_MS)
   return now + Math.round(ms * (0.5 + random / 2))

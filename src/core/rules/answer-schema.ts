@@ -3,16 +3,16 @@ import { memberOf } from '../../base/json.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { JsonSchema } from './answer.ts'
 
-// Loaded when an answer is checked, and not before: a start needs none of this.
+// Loaded only when an answer is checked, to keep the start fast.
 
-/** The problems that are named, and the characters of one. */
+/** Limits: named problems, characters of a problem, characters of a shown value. */
 const MOST_NAMED = 5
 const MOST_CHARACTERS = 300
 const MOST_SHOWN = 80
 
 /**
- * Why a value does not fit a schema: a line for each place, with what is there and what has to be; null if it fits.
- * Throws for a schema that is none, which is a bug of whoever asks with it. Pure.
+ * Returns why a value does not fit a schema: a line per place with the found and expected value; null: it fits. Throws for
+ * an invalid schema, a bug of the caller. Pure.
  */
 export function schemaProblem(value: unknown, schema: JsonSchema): string | null {
   const { valid, errors } = new Validator(schema as Schema, '2020-12', false).validate(value)
@@ -23,7 +23,7 @@ export function schemaProblem(value: unknown, schema: JsonSchema): string | null
   return [...new Set(lines), ...(more > 0 ? [`and ${more} more like these`] : [])].join('\n')
 }
 
-/** Errors that only say that there is one further down. */
+/** Keywords of errors that only point to a deeper error. */
 const ABOVE: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
@@ -38,10 +38,10 @@ const ABOVE: ReadonlySet<string> = new Set([
   'if',
 ])
 
-/** Of several shapes one has to fit: what is wrong by each of them would only confuse. */
+/** Keywords with alternative shapes; errors of each alternative would only confuse. */
 const CHOICES: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'not', 'contains'])
 
-/** The errors that say what is wrong, without those that only lead there. */
+/** Returns the actual errors, without those that only lead to them. */
 function leaves(errors: readonly OutputUnit[]): OutputUnit[] {
   const choices = errors
     .filter(({ keyword }) => CHOICES.has(keyword))
@@ -53,7 +53,7 @@ function leaves(errors: readonly OutputUnit[]): OutputUnit[] {
   })
 }
 
-/** A field that is not asked for, or a field whose own shape is wrong; the error after it tells which. */
+/** An extra field, or a field of wrong shape; the next error tells which. */
 const EXTRA: ReadonlySet<string> = new Set(['additionalProperties', 'unevaluatedProperties'])
 
 function describe(
@@ -69,11 +69,11 @@ function describe(
 
 interface Mistake {
   keyword: string
-  /** What stands at the place. */
+  /** The value at the place. */
   value: unknown
-  /** What the schema says of it; undefined if that is not found. */
+  /** The schema's demand; undefined: not found. */
   wanted: unknown
-  /** The field that the library names. */
+  /** The field name from the library's message. */
   named: string
   /** The library's own sentence. */
   error: string
@@ -116,7 +116,7 @@ const NAMES: Readonly<Record<string, string>> = {
   null: 'null',
 }
 
-/** A value in a few characters: what is long only by its kind. */
+/** Returns a value in a few characters; a long list or object only by its kind. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -124,7 +124,7 @@ function shown(value: unknown): string {
   return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN).toWellFormed()}…`
 }
 
-/** The place that a JSON pointer (`#/findings/0/line`) leads to, as code names it, and what stands there. */
+/** Returns the place of a JSON pointer (`#/findings/0/line`) in code notation, and the value there. */
 function placeOf(pointer: string, root: unknown): { place: string; value: unknown } {
   let value = root
   let place = ''
@@ -135,12 +135,12 @@ function placeOf(pointer: string, root: unknown): { place: string; value: unknow
   return { place: place === '' ? 'The answer' : `\`${place}\``, value }
 }
 
-/** What stands in the schema at the place of an error; undefined if it is not found. A `$ref` is followed within the schema. */
+/** Returns the schema's value at an error's location, following `$ref` within the schema; undefined: not found. */
 function wantedAt(schema: JsonSchema, location: string): unknown {
   let found: unknown = schema
   for (const step of stepsOf(location)) {
     found = memberOf(found, step)
-    // Else it is a field of that name.
+    // Otherwise it is a field named `$ref`.
     if (step !== '$ref' || typeof found !== 'string') continue
     if (!found.startsWith('#')) return undefined
     found = stepsOf(found).reduce(memberOf, schema as unknown)

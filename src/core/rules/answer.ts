@@ -1,32 +1,32 @@
 import { isJsonObject, repeatedKeyProblem } from '../../base/json.ts'
 import type { Parsed } from '../shapes/memory.ts'
 
-/** A JSON Schema, as a model is asked for it and as an answer is checked. Strict models want every field required, and no other allowed. */
+/** A JSON Schema, sent to a model and used to check its answer. Strict models need all fields required, and no others. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** An answer with a shape that a round is asked for as its last message. `name`: a word, by which refusals in a row are counted. */
+/** A structured answer, requested as a round's last message. `name`: a word; consecutive refusals are counted by it. */
 export interface AskedAnswer {
   name: string
   schema: JsonSchema
-  /** What the answer is checked by, where more is taken than is asked for; left out: `schema`. */
+  /** A looser schema to check the answer; left out: `schema`. */
   accepts?: JsonSchema
-  /** How often in a row it may be refused before a person is needed; left out: `MOST_ANSWER_REFUSALS`. */
+  /** Limit of consecutive refusals before a person is needed; left out: `MOST_ANSWER_REFUSALS`. */
   mostRefusals?: number
 }
 
-/** An answer that was refused when it was given last. `refusals`: how often in a row. `problem`: why, as `parseAnswer` says it. */
+/** An answer that was refused the last time. `refusals`: how often in a row. `problem`: the reason of `parseAnswer`. */
 export interface RefusedAnswer {
   refusals: number
   problem: string
 }
 
-/** Answers that were refused when they were given last, by name. */
+/** Answers that were refused the last time, by name. */
 export type RefusedAnswers = Readonly<Record<string, RefusedAnswer>>
 
-/** Names of answers of which a session knows that they were refused. */
+/** Limit of refused answers in a session, by name. */
 const MOST_REFUSED = 100
 
-/** Why an answer of this name was refused when it was given last; null if it was not. Pure. */
+/** Returns the last refusal of an answer of this name; null: it was not refused. Pure. */
 export function refusedAnswer(
   { refusedAnswers }: { refusedAnswers: RefusedAnswers },
   name: string,
@@ -34,32 +34,32 @@ export function refusedAnswer(
   return Object.hasOwn(refusedAnswers, name) ? (refusedAnswers[name] ?? null) : null
 }
 
-/** With one more refusal, in a row with those before it; the last 100 names. Pure. */
+/** Adds a refusal to the consecutive ones; keeps the last 100 names. Pure. */
 export function withRefusal(refused: RefusedAnswers, name: string, problem: string): RefusedAnswers {
   const before = refusedAnswer({ refusedAnswers: refused }, name)?.refusals ?? 0
   const others = Object.entries(withoutRefusal(refused, name)).slice(-MOST_REFUSED + 1)
   return Object.fromEntries([...others, [name, { refusals: before + 1, problem }]])
 }
 
-/** Without that of an answer which can be used now. Pure. */
+/** Removes the refusal of an answer that is usable now. Pure. */
 export function withoutRefusal(refused: RefusedAnswers, name: string): RefusedAnswers {
   if (!Object.hasOwn(refused, name)) return refused
   const { [name]: _, ...others } = refused
   return others
 }
 
-/** So often in a row may an answer be refused before a person is needed. */
+/** Limit of consecutive refusals before a person is needed. */
 export const MOST_ANSWER_REFUSALS = 3
 
-/** The most of an answer: of its text, UTF-8; of objects and lists in one another; of values in all. */
+/** Limits of an answer: UTF-8 bytes, nesting levels, number of values. */
 const MOST_BYTES = 256 * 1024
 const MOST_LEVELS = 100
 const MOST_VALUES = 20_000
 
 /**
- * Reads the answer that a message holds (`null`: there was none): the whole of it, one fenced block, or the one object
- * among words. Two answers are none. Strings come without control characters. Whether the value fits the schema is not
- * looked at; by the names of the schema's fields an answer is told from other objects. Takes time in proportion to the text. Pure.
+ * Parses the answer in a message (`null`: no message): the whole text, one fenced block, or the one object among words. Two
+ * answers are an error. Control characters in strings are removed. The schema's field names only tell the answer from other
+ * objects; it is not validated here. Takes linear time. Pure.
  */
 export function parseAnswer(message: string | null, schema: JsonSchema): Parsed<unknown> {
   if (message === null || message.trim() === '')
@@ -74,7 +74,7 @@ export function parseAnswer(message: string | null, schema: JsonSchema): Parsed<
   return problem === null ? { ok: true, value: cleanValue(found.value) } : refused(problem)
 }
 
-/** What the next round is told of an answer that was refused. */
+/** Describes a refused answer for the next round. */
 export function refusedAnswerNote(problem: string, { schema }: Pick<AskedAnswer, 'schema'>): string {
   const shape = JSON.stringify(schema)
   const asked =
@@ -84,9 +84,9 @@ export function refusedAnswerNote(problem: string, { schema }: Pick<AskedAnswer,
 
 const MOST_SCHEMA_CHARACTERS = 16_000
 
-/** What no text needs, and what would break JSON that is otherwise right. Tabs and line ends are left. */
+/** Control characters, which no text needs and which break valid JSON. Tabs and line ends stay. */
 const CONTROL = /[^\t\n\r\P{Cc}]/gu
-/** The same of a string, and what would reorder a line. */
+/** Control characters of a string, and characters that reorder a line. */
 const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
 
 function refused(problem: string): { ok: false; problem: string } {
@@ -94,7 +94,7 @@ function refused(problem: string): { ok: false; problem: string } {
 }
 
 function sizeProblem(text: string): string | null {
-  // UTF-8 has at least one byte for each of these, so that the rest need not be counted.
+  // UTF-8 needs at least one byte per character, so longer texts need no count.
   const size = text.length > MOST_BYTES ? `${text.length} characters` : `${Buffer.byteLength(text)} bytes`
   if (text.length <= MOST_BYTES && Buffer.byteLength(text) <= MOST_BYTES) return null
   return `The last message has ${size}, and may have at most ${MOST_BYTES} bytes (256 KiB). Make the answer shorter.`
@@ -110,16 +110,16 @@ function tryParse(text: string): Parsed<unknown> {
   }
 }
 
-/** The names of the fields that the schema's object has; none: any object may be meant. */
+/** Returns the field names of the schema's object; empty: any object may be the answer. */
 function fieldsOf({ properties }: JsonSchema): ReadonlySet<string> {
   return new Set(isJsonObject(properties) ? Object.keys(properties) : [])
 }
 
-/** What a text holds that may be meant as an answer. */
+/** Possible answers in a text. */
 interface Found {
-  /** Objects with a field of the schema; and what begins as one does and is not valid JSON. */
+  /** Objects with a field of the schema, and invalid JSON that begins like one. */
   answers: Parsed<unknown>[]
-  /** Objects without any. */
+  /** Objects without any field of the schema. */
   others: Parsed<unknown>[]
 }
 
@@ -135,10 +135,10 @@ function amongWords(text: string, fields: ReadonlySet<string>): Parsed<unknown> 
 
 const NO_ANSWER = 'The last message holds no answer: it is not the JSON object that was asked for.'
 
-/** A text whose braces never close is looked through again from each of them: so many characters in all. */
+/** Limit of scanned characters: a text with unclosed braces is scanned again from each brace. */
 const MOST_LOOKED_AT = 1024 * 1024
 
-/** The beginning of an object: its first key, or that it is empty. */
+/** The start of an object: its first key, or an empty object. */
 const BEGINNING = /\{\s*(?:"((?:[^"\\\n]|\\.)*)"\s*:|\})/y
 
 function objectsIn(text: string, fields: ReadonlySet<string>): Found {
@@ -152,7 +152,7 @@ function objectsIn(text: string, fields: ReadonlySet<string>): Found {
       continue
     }
     const [, firstKey] = beginning
-    // A part of a broken answer is none, though it may look like one.
+    // A part of a broken answer is not an answer, even if it looks like one.
     const isMeant = firstKey !== undefined && (fields.size === 0 || fields.has(firstKey))
     const end = endOfObject(text, at)
     left -= (end ?? text.length) - at
@@ -173,7 +173,7 @@ function hasAny(value: unknown, fields: ReadonlySet<string>): boolean {
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x7b, 0x7d]
 
-/** Just after the brace that closes the one at `start`, braces in strings left out; null if none does. */
+/** Returns the index after the brace that closes the one at `start`, ignoring braces in strings; null: none. */
 function endOfObject(text: string, start: number): number | null {
   let open = 0
   let isString = false
@@ -187,7 +187,7 @@ function endOfObject(text: string, start: number): number | null {
   return null
 }
 
-/** Why a value cannot be worked with, a sentence; null if it can. Does not call itself: the value may be deep. */
+/** Returns why a value exceeds the limits, a sentence; null: it does not. Not recursive: the value may be deep. */
 function boundsProblem(value: unknown): string | null {
   const open: { value: unknown; level: number }[] = [{ value, level: 0 }]
   let seen = 0

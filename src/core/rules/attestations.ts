@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { hasPassed } from '../events/outcome.ts'
 import { type Certificate, checksOf } from './certificate.ts'
 
-/** The type of each statement, and of each predicate in a bundle. Those of codemachine name no place in the network. */
+/** Types of statements and predicates in a bundle. Codemachine's own are not network addresses. */
 export const TYPES = {
   statement: 'https://in-toto.io/Statement/v1',
   testResult: 'https://in-toto.io/attestation/test-result/v0.1',
@@ -11,13 +11,13 @@ export const TYPES = {
 } as const
 
 const VERIFIER = 'https://codemachine.invalid/verifier/v1'
-/** By which a predicate of ours, of any version, is known. */
+/** Matches codemachine's predicate of any version. */
 const SESSIONS = /^https:\/\/codemachine\.invalid\/attestation\/session\/v\d+$/
 
 const text = v.string()
 const hex = v.pipe(text, v.regex(/^[0-9a-f]+$/))
 
-/** A ResourceDescriptor: what is named by a digest at the least, a uri, or its content. */
+/** A ResourceDescriptor: it has at least a digest, a uri or its content. */
 const resourceSchema = v.pipe(
   v.looseObject({
     name: v.optional(text),
@@ -28,7 +28,7 @@ const resourceSchema = v.pipe(
   v.check(({ uri, digest, content }) => uri !== undefined || digest !== undefined || content !== undefined),
 )
 
-/** An in-toto statement, whatever its predicate. */
+/** An in-toto statement with any predicate. */
 const statementSchema = v.looseObject({
   _type: v.literal(TYPES.statement),
   subject: v.pipe(v.array(v.looseObject({ name: v.optional(text), digest: v.record(text, text) })), v.minLength(1)),
@@ -56,36 +56,36 @@ const verificationSchema = v.looseObject({
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
 const sessionSchema = v.looseObject({
-  /** How many attestations the bundle holds: of fewer, some were cut off. */
+  /** Number of attestations in the bundle; fewer: some were cut off. */
   attestations: whole,
   /** As in `done.json`, without the directory. */
   certificate: v.looseObject({ tree: hex, endedAt: text }),
-  /** What counts as part of the tree although git ignores it. */
+  /** Files that belong to the tree although git ignores them. */
   lookedAt: v.array(text),
-  /** The files of the checks of the contract that passed. */
+  /** Files of the contract's passed checks. */
   checks: v.array(v.object({ name: text, files: v.array(v.object({ path: text, text })) })),
-  /** Claims of done that were refused; at most the last 20 are listed. */
+  /** Refused done claims; at most the last 20 are listed. */
   refused: v.object({ count: whole, last: v.array(v.object({ round: whole, reason: text })) }),
 })
 
-/** A statement whose predicate has not been looked at. */
+/** A statement whose predicate was not checked. */
 export type Statement = v.InferOutput<typeof statementSchema>
 
-/** The predicate of ours, which holds what the public ones have no place for. */
+/** Codemachine's predicate, for facts that the public ones cannot express. */
 export type SessionPredicate = v.InferOutput<typeof sessionSchema>
 
-/** What a bundle says beside the certificate of a session. */
+/** Facts of a bundle in addition to the certificate. */
 export interface BundleFacts {
-  /** A commit that holds the whole tree; null: none is known. */
+  /** A commit with the whole tree; null: none known. */
   commit: string | null
   lookedAt: readonly string[]
   checks: SessionPredicate['checks']
   refused: SessionPredicate['refused']
-  /** Of a text, hex. */
+  /** Returns the hash of a text, hex. */
   sha256(text: string): string
 }
 
-/** The statements of a session that is done: its test results, unless nothing ran, what was verified, and the rest. Pure. */
+/** Returns a finished session's statements: test results (unless nothing ran), verification, and the rest. Pure. */
 export function statementsOf(certificate: Certificate, facts: BundleFacts): Statement[] {
   const { commit, lookedAt, checks, refused } = facts
   const subject = [
@@ -104,7 +104,7 @@ export function statementsOf(certificate: Certificate, facts: BundleFacts): Stat
     timeCreated: certificate.endedAt,
     properties: propertiesOf(certificate),
   }
-  // Where it lies on the machine is nobody else's business.
+  // The path on this machine is private.
   const { directory: _, ...rest } = certificate
   const before = [...(tested === null ? [] : [of(TYPES.testResult, tested)]), of(TYPES.verification, verification)]
   const session = { attestations: before.length + 1, certificate: rest, lookedAt, checks, refused }
@@ -150,7 +150,7 @@ function checkRuns({ contract }: Certificate) {
   return (contract?.sentences ?? []).flatMap(({ checks }) => checks.map(check => ({ ...check, required: true })))
 }
 
-/** What of the session holds, each by the name that it has in a verification. */
+/** Returns the true properties of the session, by their names in a verification. */
 function propertiesOf(certificate: Certificate): string[] {
   const { verified, proof, review, gates, protectedChanged } = certificate
   const required = gates.filter(gate => gate.required)
@@ -167,12 +167,12 @@ function propertiesOf(certificate: Certificate): string[] {
     .map(name => `CODEMACHINE_${name}`)
 }
 
-/** The checks that are run again, by their names. Pure. */
+/** Returns the names of the checks to run again. Pure. */
 export function namesOfChecks(certificate: Certificate): string[] {
   return checksOf(certificate).map(({ gate }) => gate.name)
 }
 
-/** A statement, with its predicate where that is of a type known here; or a clause that says what is wrong with it. Pure. */
+/** Parses a statement, and its predicate if its type is known; or returns a clause about the fault. Pure. */
 export function readStatement(value: unknown): Statement | string {
   const read = v.safeParse(statementSchema, value, { abortEarly: true })
   if (!read.success) return `is no in-toto statement: ${placeOf(read.issues[0])}`
@@ -191,7 +191,7 @@ const SCHEMAS: Readonly<Record<string, v.GenericSchema>> = {
   [TYPES.session]: sessionSchema,
 }
 
-/** The predicate of ours in a statement that `readStatement` has read; null if it is of another type. Pure. */
+/** Returns codemachine's predicate of a parsed statement; null: another type. Pure. */
 export function sessionIn({ predicateType, predicate }: Statement): SessionPredicate | null {
   return predicateType === TYPES.session ? v.parse(sessionSchema, predicate) : null
 }

@@ -6,18 +6,18 @@ import { SANDBOX_MODES } from '../shapes/sandbox.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
 import { type Check, type ContractState, lineOf, proofOf, runOf, sentencesOf, type Who } from './contract.ts'
 
-/** What of a certificate the journal does not say. */
+/** Facts of a certificate that the journal lacks. */
 interface CertificateFacts {
-  /** What the person's repository has checked out; null without a repository. */
+  /** The checked-out commit of the person's repository; null: no repository. */
   head: { commit: string | null; branch: string | null } | null
-  /** Whether that commit holds all that was accepted; null if that cannot be known. */
+  /** True if that commit contains all accepted work; null: not known. */
   headHoldsAll: boolean | null
-  /** The savepoint that holds what was accepted, a commit in the private git directory; null if there is none. */
+  /** The savepoint of the accepted work, a commit in the private git directory; null: none. */
   savepoint: string | null
-  /** What lay in the work directory and is no part of the tree. */
+  /** Files of the work directory outside of the tree. */
   notLookedAt: { paths: readonly string[]; count: number }
   versions: { codemachine: string; codex: string | null; node: string; platform: string }
-  /** A hash of the files of a check. */
+  /** Returns a hash of a check's files. */
   digestOf(check: Check): string
 }
 
@@ -32,17 +32,17 @@ const gateSchema = v.object({
   required: v.boolean(),
   network: v.boolean(),
   timeoutMs: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  /** Null if it did not run when done was claimed. */
+  /** Null: it did not run for the claim. */
   status: v.nullable(gateStatus),
   exitCode: v.nullable(v.number()),
   durationMs: v.nullable(count),
-  /** How it had come out before round 1; null if it did not run then. */
+  /** Its result before round 1; null: it did not run then. */
   before: v.nullable(gateStatus),
-  /** Whether it came out flaky at any time of the session; left out by an older version. */
+  /** True if it was ever flaky in the session; left out by an older version. */
   wasFlaky: v.optional(v.boolean()),
-  /** What it changed itself when it ran for the claim, at most 50 paths; left out by an older version. */
+  /** Paths that it changed during the claim, at most 50; left out by an older version. */
   changed: v.optional(v.array(text)),
-  /** What came of running it without the work, as in the event `counter-proof`; null if it was not, left out by an older version. */
+  /** Its run without the work, as in the event `counter-proof`; null: not run, left out by an older version. */
   counterProof: v.optional(
     v.nullable(
       v.object({
@@ -60,15 +60,15 @@ const gateSchema = v.object({
 const checkSchema = v.object({
   /** `S1, check 1`. */
   name: text,
-  /** With the folder of its files filled in. */
+  /** The command line, with its files' folder filled in. */
   run: text,
   timeoutMs: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /** SHA-256 of its files, hex. */
   digest: text,
-  /** Before the work, null if it did not run then; and when done was claimed. */
+  /** Results before the work and at the claim; null: it did not run then. */
   before: v.nullable(gateStatus),
   status: v.nullable(gateStatus),
-  /** Whether it came out flaky at any time; left out by an older version. */
+  /** True if it was ever flaky; left out by an older version. */
   wasFlaky: v.optional(v.boolean()),
 })
 
@@ -76,13 +76,13 @@ const sentenceSchema = v.object({
   id: text,
   quote: text,
   kind: text,
-  /** `proved`, `weak`, `holds` (without any wrong version), `unusable`, `not-checkable`, `context`, or `refused` by the person. */
+  /** `proved`, `weak`, `holds` (no wrong version), `unusable`, `not-checkable`, `context`, or `refused` by the person. */
   state: text,
   reason: v.nullable(text),
-  /** What is wrong with its checks by how they came out before the work; left out: nothing. */
+  /** Problem of its checks, from results before the work; left out: none. */
   problem: v.optional(text),
   heldOut: v.boolean(),
-  /** Wrong versions that count, and how many of them were noticed. */
+  /** Number of wrong versions that count, and of those that were caught. */
   controls: v.object({ made: count, caught: count }),
   checks: v.array(checkSchema),
 })
@@ -93,27 +93,27 @@ const contractSchema = v.object({
   version: count,
   /** `person`, `default` or `controls`. */
   acceptedBy: v.nullable(text),
-  /** The models as asked for; null: codex's own choice. */
+  /** The requested models; null: codex's own choice. */
   author: v.nullable(text),
   control: v.nullable(text),
   worker: v.nullable(text),
-  /** Their engines; null: that of the worker. Left out by an older version. */
+  /** Their engines; null: the worker's. Left out by an older version. */
   engines: v.optional(ofRoles),
-  /** Their providers; null: what the engine is configured with. Left out by an older version. */
+  /** Their providers; null: the engine's configured one. Left out by an older version. */
   providers: v.optional(ofRoles),
   sentences: v.array(sentenceSchema),
-  /** What of the goal is in no sentence. */
+  /** Parts of the goal that are in no sentence. */
   uncovered: v.array(text),
-  /** What the person changed of the goal that the contract does not know; left out: nothing. */
+  /** The person's change of the goal that the contract does not cover; left out: none. */
   behind: v.optional(text),
 })
 
 const partSchema = v.object({
   worktree: text,
   branch: text,
-  /** The merge. */
+  /** The merge commit. */
   commit,
-  /** The newest session of the worktree that was done, and the files that it was proved on; null: there was none. */
+  /** The worktree's newest finished session, and the tree that it was proved on; null: none. */
   session: v.nullable(text),
   tree: v.nullable(commit),
 })
@@ -128,67 +128,67 @@ const certificateSchema = v.object({
   directory: text,
   startedAt: moment,
   endedAt: moment,
-  /** Gates were there, and every one that is required passed. */
+  /** True if there were gates, and each required one passed. */
   verified: v.boolean(),
-  /** How far it is proved; left out: it had no contract, so that `verified` says it. */
+  /** Strength of its proof; left out: no contract, see `verified`. */
   proof: v.optional(v.picklist(['proved', 'gates', 'none'])),
-  /** What was asked for, sentence by sentence; left out: it had no contract. */
+  /** The request, sentence by sentence; left out: it had no contract. */
   contract: v.optional(contractSchema),
-  /** Fingerprint of what was accepted: a git tree hash. */
+  /** Fingerprint of the accepted work: a git tree hash. */
   tree: commit,
   savepoint: v.nullable(commit),
-  /** What lay in the work directory and is no part of the tree, at most 50 paths; left out by an older version. */
+  /** Files of the work directory outside of the tree, at most 50 paths; left out by an older version. */
   notLookedAt: v.optional(v.object({ paths: v.array(text), count })),
-  /** Null without a repository. `holdsAll`: the commit alone has that very tree; null: not known. */
+  /** Null: no repository. `holdsAll`: true if the commit has exactly that tree; null: not known. */
   git: v.nullable(
     v.object({ commit: v.nullable(commit), branch: v.nullable(text), holdsAll: v.nullable(v.boolean()) }),
   ),
-  /** Under which the gates ran, as the rounds did. */
+  /** Sandbox of gates and rounds. */
   sandbox: v.picklist(SANDBOX_MODES),
   network: v.boolean(),
   gates: v.array(gateSchema),
-  /** Null if there was none. `agreed`: to the very tree that was accepted. */
+  /** Null: no review. `agreed`: to exactly the accepted tree. */
   review: v.nullable(v.object({ reviews: count, agreed: v.boolean(), open: v.array(finding) })),
-  /** Whether a gate protects files; if none does, only the counter-proof shows whether tests were weakened. Left out by an older version. */
+  /** True if a gate protects files; else only the counter-proof shows weakened tests. Left out by old versions. */
   protected: v.optional(v.boolean()),
-  /** The protected files that rounds have changed, at most 50. */
+  /** Protected files that rounds changed, at most 50. */
   protectedChanged: v.array(text),
   /** Rounds that counted. */
   rounds: count,
-  /** Where another agent than codex worked: the rounds that began on each engine, and who reviewed; left out: codex alone. */
+  /** If other agents than codex worked: rounds started by engine, and the reviewer. Left out: codex alone. */
   engines: v.optional(
     v.object({
       rounds: v.record(text, count),
-      /** The last 50 changes between them, each with the round that began so; left out: none, or an older version. */
+      /** The last 50 engine changes, each with its first round; left out: none, or an older version. */
       changes: v.optional(v.array(v.object({ round: count, from: text, to: text }))),
-      /** Calls of agents that have an engine of their own; left out: none, or an older version. */
+      /** Calls of agents with their own engine; left out: none, or an older version. */
       agents: v.optional(v.record(text, count)),
       review: v.optional(text),
-      /** Hosts that agents of an engine reached, and their commands with them; left out by an older version. */
+      /** Hosts that an engine's agents and their commands reached; left out by an older version. */
       reached: v.optional(v.record(text, v.array(text))),
     }),
   ),
   tokens: count,
-  /** Time that it was worked on, ms. */
+  /** Work time, ms. */
   timeMs: count,
   versions: v.object({ codemachine: text, codex: v.nullable(text), node: text, platform: text }),
-  /** The worktrees whose work landed together; left out: it is of one session. */
+  /** Worktrees that landed together; left out: the certificate is of one session. */
   parts: v.optional(v.array(partSchema)),
 })
 
-/** What `done.json` holds: what was proved of a session that is done, and with what. */
+/** Content of `done.json`: what was proved of a finished session, and how. */
 export type Certificate = v.InferOutput<typeof certificateSchema>
 
-/** What one worktree brought to a landing. */
+/** The share of one worktree in a landing. */
 export type CertifiedPart = v.InferOutput<typeof partSchema>
 
-/** A gate in it. */
+/** A gate of a certificate. */
 export type CertifiedGate = Certificate['gates'][number]
 
-/** The most that is read of a `done.json`, bytes. */
+/** Size limit of a `done.json`, bytes. */
 export const CERTIFICATE_BYTES = 8 * 1024 * 1024
 
-/** The certificate of a session that has ended as done; any other is an error of the caller. */
+/** Returns the certificate of a session that ended as done. Throws an `Error` for any other session. */
 export function certificateOf(state: SessionState, facts: CertificateFacts): Certificate {
   const { claim, ended, contract } = state
   if (claim.state !== 'accepted' || ended?.outcome.kind !== 'done') throw new Error(`${state.id} is not done.`)
@@ -236,7 +236,7 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
   }
 }
 
-/** Which engines worked, for what, and where they reached; nothing where codex alone did. Pure. */
+/** Returns which engines worked, for what, and their hosts; empty: codex alone. Pure. */
 export function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
   const { roundsOfEngines: rounds, agentsOfEngines, engineChanges, review, reachOfEngines } = state
   const reviewer = review?.engine ?? null
@@ -254,7 +254,7 @@ export function enginesPart(state: SessionState): Pick<Certificate, 'engines'> {
   }
 }
 
-/** What a certificate says of the contract; nothing where none was accepted. */
+/** Returns the certificate's contract; empty: none was accepted. */
 function contractPart(contract: ContractState, { digestOf }: CertificateFacts): Pick<Certificate, 'contract'> {
   const { frozen, who, acceptedBy, behind } = contract
   if (frozen === null) return {}
@@ -300,19 +300,19 @@ function contractPart(contract: ContractState, { digestOf }: CertificateFacts): 
   }
 }
 
-/** By which a check is told apart in a certificate. */
+/** Returns a check's unique name in a certificate. */
 function nameOfCheck(sentence: string, check: number): string {
   return `${sentence}, check ${check}`
 }
 
-/** A check of a certificate, as a gate that has to pass as it did. */
+/** A check of a certificate, as a gate that must pass again. */
 export interface CheckToRun {
   gate: CertifiedGate
   sentence: string
   check: number
 }
 
-/** The checks that passed when the session was done, as gates. Pure. */
+/** Returns the checks that passed at the end of the session, as gates. Pure. */
 export function checksOf({ contract }: Certificate): CheckToRun[] {
   return (contract?.sentences ?? []).flatMap(({ id, checks }) =>
     checks.flatMap(({ name, run, timeoutMs, before, status }, at): CheckToRun[] => {
@@ -335,22 +335,22 @@ function reviewOf({ reviews }: SessionState, tree: string): Certificate['review'
   return { reviews: reviews.answered, agreed: reviews.agreedTo === tree, open: [...reviews.last.findings] }
 }
 
-/** What a person may require of a certificate: every sentence proved, or at least that required gates passed. */
+/** A person's demand of a certificate: every sentence proved, or at least that required gates passed. */
 export type Required = 'proved' | 'gates'
 
-/** Why a certificate does not say what is required, a clause; null: it does. Pure. */
+/** Returns why a certificate does not meet the demand, a clause; null: it does. Pure. */
 export function lackOf({ proof, verified, gates }: Certificate, required: Required): string | null {
   if (proof === 'proved') return null
   if (required === 'proved') return proof === undefined ? 'it had no contract' : 'not every sentence is proved'
   return verified && gates.some(gate => gate.required) ? null : 'no required gate passed'
 }
 
-/** The text of a `done.json`. */
+/** Returns the text of a `done.json`. */
 export function certificateText(certificate: Certificate): string {
   return `${JSON.stringify(certificate, null, 2)}\n`
 }
 
-/** Reads a `done.json`; a `UserError` that names the file and the place if it is none. */
+/** Parses a `done.json`. Throws a `UserError` that names the file and the place if it is invalid. */
 export function parseCertificate(json: string, path: string): Certificate {
   const value = parseJson(json)
   if (value === undefined) throw new UserError('CM0703', `${path} is not JSON: it was damaged or changed by hand.`)

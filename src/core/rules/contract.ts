@@ -4,19 +4,19 @@ import { hasPassed } from '../events/outcome.ts'
 import type { Parsed } from '../shapes/memory.ts'
 import type { AskedAnswer, JsonSchema } from './answer.ts'
 
-/** With what the contract of a session is made and proved. */
+/** Settings to write and prove a session's contract. */
 export type ProveTerms = NonNullable<EventOf<'session-created'>['prove']>
-/** A sentence of what was asked for, in the words of the person, with the checks that show whether it holds. */
+/** A sentence of the request, in the person's words, with its checks. */
 export type Sentence = EventOf<'contract-drafted'>['sentences'][number]
-/** A line that shows whether a sentence holds, with files of its own. */
+/** A command that tests a sentence, with its own files. */
 export type Check = Sentence['checks'][number]
-/** A wrong version of the work that checks have to catch. */
+/** A wrong version of the work that checks must catch. */
 export type ControlVersion = EventOf<'controls-written'>['versions'][number]
 
-/** How a check came out the last time that it ran. `isFlaky`: it was so then, or at a time before. */
+/** Last result of a check. `isFlaky`: it was flaky then or earlier. */
 export type CheckRun = Omit<EventOf<'check-ended'>, 'type'> & { isFlaky: boolean }
 
-/** A version of the contract that does not count yet. */
+/** A contract version that is not in force yet. */
 export interface Draft {
   version: number
   by: EventOf<'contract-drafted'>['by']
@@ -27,13 +27,13 @@ export interface Draft {
   runs: readonly CheckRun[]
 }
 
-/** A wrong version, and what came of it. */
+/** A wrong version and its result. */
 export interface Control extends ControlVersion {
   sentence: string
-  /** From 1 in its sentence. */
+  /** Number within its sentence, from 1. */
   control: number
   tree: string
-  /** The version of the contract whose checks were tried on it; null: none were. */
+  /** Contract version whose checks were tried on it; null: none. */
   version: number | null
   result: EventOf<'control-tried'>['result'] | null
   /** The check that caught it. */
@@ -42,56 +42,56 @@ export interface Control extends ControlVersion {
   problem: string | null
 }
 
-/** Who has to do with what was asked for: who writes down what it is, who does it, and who does it wrong. */
+/** A part in the contract: `author` writes it, `worker` does the work, `control` writes wrong versions. */
 export type Role = 'author' | 'control' | 'worker'
-/** On what a role works, as asked for. `engine` null: that of the rounds; `provider`: what the engine is configured with; `model`: its own choice. */
+/** The requested model of a role. Null `engine`: the rounds' one; `provider`, `model`: the engine's default. */
 export interface Who {
   engine: string | null
   provider: string | null
   model: string | null
 }
 
-/** The contract of a session; part of the fold of its journal. */
+/** The contract of a session, folded from its journal. */
 export interface ContractState {
   terms: ProveTerms
-  /** Who had the last turn, or round, of each role. */
+  /** Model of the last turn or round of each role. */
   who: Readonly<Record<Role, Who | null>>
-  /** How many drafts there were. */
+  /** Number of drafts. */
   versions: number
-  /** The one that is being made; null: there is none. */
+  /** The current draft; null: none. */
   draft: Draft | null
-  /** How often the author was sent back for what its checks did before the work. */
+  /** Number of drafts returned because checks gave wrong results before the work. */
   returns: number
-  /** Turns of the author in a row whose answer could not be used, and why the last could not; null: it could. */
+  /** Consecutive unusable answers of the author, and the last problem; null: the last one was usable. */
   refusals: number
   problem: string | null
-  /** What the person wants changed; null: nothing. */
+  /** The change that the person wants; null: none. */
   change: string | null
-  /** Changes of the plan that the person asked for since there is a contract: their words may be quoted as the goal is. */
+  /** Plan changes that the person asked for since the contract exists; sentences may quote them like the goal. */
   replans: readonly string[]
-  /** What of them the version that counts does not know, and whether the person keeps it nevertheless; null: it knows all. */
+  /** The part that the version in force does not cover, and whether the person keeps that version; null: it covers all. */
   behind: { text: string; isKept: boolean } | null
-  /** The one that counts; null: none yet. `before`: how its checks came out before the work. */
+  /** The version in force; null: none yet. `before`: results of its checks before the work. */
   frozen: (Omit<Draft, 'runs' | 'sentence'> & { before: readonly CheckRun[]; heldOut: readonly string[] }) | null
   acceptedBy: EventOf<'contract-frozen'>['by'] | null
-  /** Sentences that the person has taken out of it. */
+  /** Sentences that the person removed. */
   refused: readonly Pick<Sentence, 'quote' | 'kind'>[]
-  /** Why the session goes on without a contract; null: it does not. */
+  /** Reason to continue without a contract; null: it has one. */
   left: string | null
-  /** How the checks that count came out last. */
+  /** Last results of the checks in force. */
   runs: readonly CheckRun[]
-  /** Sentences that have held at some time. */
+  /** Sentences that were true at some time. */
   held: readonly string[]
   controls: readonly Control[]
-  /** Sentences of which wrong versions were asked for, with how often in a row that gave none that counts. */
+  /** Sentences whose wrong versions were requested, with the number of consecutive unusable answers. */
   asked: readonly { sentence: string; refusals: number }[]
-  /** How many wrong versions there were in all. */
+  /** Total number of wrong versions. */
   made: number
-  /** Sentences whose author has had its second chance. */
+  /** Sentences whose author used its second chance. */
   seconds: readonly string[]
 }
 
-/** A contract of which nothing is known but its terms. */
+/** Returns a contract with terms only. */
 export function newContract(terms: ProveTerms): ContractState {
   return {
     terms,
@@ -117,7 +117,7 @@ export function newContract(terms: ProveTerms): ContractState {
   }
 }
 
-/** The most of everything in a contract. */
+/** Limits of a contract. */
 const MOST = {
   sentences: 40,
   checks: 3,
@@ -132,12 +132,12 @@ const MOST = {
   versions: 2,
   edits: 10,
 }
-/** Wrong versions in a whole session. */
+/** Limit of wrong versions in a session. */
 export const MOST_CONTROLS = 20
-/** How often the author is sent back, and how often in a row an answer may be unusable. */
+/** Limit of returned drafts, and of consecutive unusable answers. */
 const MOST_RETURNS = 2
 const MOST_REFUSALS = 3
-/** A check that took longer does not run after each round, ms. */
+/** Slower checks do not run after each round, ms. */
 const QUICK_MS = 10_000
 
 const TEXT = { type: 'string' } as const
@@ -154,7 +154,7 @@ const CHECK_SCHEMA = strict({
   files: { type: 'array', items: strict({ path: TEXT, text: TEXT }) },
 })
 
-/** The answer that the author of a contract is asked for. */
+/** Answer of a contract's author. */
 export const CONTRACT: AskedAnswer = {
   name: 'contract',
   schema: strict({
@@ -170,13 +170,13 @@ export const CONTRACT: AskedAnswer = {
   }),
 }
 
-/** The answer that the author is asked for once a wrong version was not caught. */
+/** Answer of the author after its checks missed a wrong version. */
 export const MORE_CHECKS: AskedAnswer = {
   name: 'check',
   schema: strict({ checks: { type: 'array', items: CHECK_SCHEMA } }),
 }
 
-/** The answer of who writes wrong versions. */
+/** Answer of the agent that writes wrong versions. */
 export const CONTROLS: AskedAnswer = {
   name: 'controls',
   schema: strict({
@@ -190,17 +190,17 @@ export const CONTROLS: AskedAnswer = {
   }),
 }
 
-/** The words that a contract quotes: the goal, and what the person has changed of it since there is a contract. Pure. */
+/** Returns the words that a contract may quote: the goal and later plan changes of the person. Pure. */
 export function quotable({ goal, contract }: { goal: string; contract: ContractState | null }): string {
   return [goal, ...(contract?.replans ?? [])].join('\n\n')
 }
 
-/** What a contract says, without how far it is. */
+/** The contract's text without its progress. */
 export type ContractText = Pick<Draft, 'sentences' | 'uncovered'>
 
 /**
- * Reads what an author answered, a value that fits the schema of `CONTRACT`: each quote has to stand in the goal, and what asks
- * for something needs a check. A problem names each wrong place. Pure.
+ * Parses an author's answer, a value that fits `CONTRACT`. Each quote must be in the goal, and each sentence that asks for
+ * something needs a check. Problems name each wrong place. Pure.
  */
 export function readContract(value: unknown, goal: string): Parsed<ContractText> {
   const { sentences } = value as { sentences: readonly Omit<Sentence, 'id'>[] }
@@ -223,14 +223,14 @@ export function readContract(value: unknown, goal: string): Parsed<ContractText>
   return { ok: true, value: { sentences: read, uncovered: uncoveredBy(read, words) } }
 }
 
-/** Reads the checks that an author added for one sentence. Pure. */
+/** Parses the checks that an author added for one sentence. Pure. */
 export function readMoreChecks(value: unknown): Parsed<readonly Check[]> {
   const { checks } = value as { checks: readonly Check[] }
   const problems = checks.length === 0 ? ['There is no check.'] : checks.slice(0, 1).flatMap(checkProblems)
   return problems.length > 0 ? no(problems) : { ok: true, value: checks.slice(0, 1).map(boundedCheck) }
 }
 
-/** Reads wrong versions; those without an edit are none. Pure. */
+/** Parses wrong versions; ignores those without an edit. Pure. */
 export function readControls(value: unknown, most: number): Parsed<readonly ControlVersion[]> {
   const { versions } = value as { versions: readonly ControlVersion[] }
   const usable = versions.filter(({ edits }) => edits.length > 0 && edits.length <= MOST.edits)
@@ -248,7 +248,7 @@ function no(problems: readonly string[]): { ok: false; problem: string } {
   return { ok: false, problem: problems.slice(0, 20).join('\n') }
 }
 
-/** Whether a sentence of this kind asks for something that a check can tell. */
+/** Returns true if a check can test a sentence of this kind. */
 function asksFor(kind: Sentence['kind']): boolean {
   return kind === 'must' || kind === 'must-not' || kind === 'keep'
 }
@@ -279,7 +279,7 @@ function checkProblems({ run, seconds, files }: Check): string[] {
   ]
 }
 
-/** A relative path with `/`, without `..`, that is no part of codemachine's or git's own. */
+/** Returns true for a relative path with `/`, without `..`, outside of `.codemachine` and `.git`. */
 function isInside(path: string): boolean {
   const parts = path.split('/')
   if (path.length > MOST.path || /[\\:\p{Cc}]/u.test(path)) return false
@@ -300,7 +300,7 @@ function collapsed(text: string): string {
   return text.normalize('NFC').replace(/\s+/g, ' ').trim()
 }
 
-/** The pieces of the goal that stand in no quote and have words. */
+/** Returns the pieces of the goal with words that no quote covers. */
 function uncoveredBy(sentences: readonly Sentence[], goal: string): string[] {
   const covered = new Uint8Array(goal.length)
   for (const { quote } of sentences) {
@@ -320,44 +320,44 @@ function uncoveredBy(sentences: readonly Sentence[], goal: string): string[] {
   return pieces.slice(0, MOST.uncovered)
 }
 
-/** The folder of the files of a check, relative to the copy in which it runs: `.codemachine/checks/S1-1`. Pure. */
+/** Returns the folder of a check's files, relative to the copy that it runs in: `.codemachine/checks/S1-1`. Pure. */
 export function folderOfCheck(sentence: string, check: number): string {
   return `.codemachine/checks/${sentence}-${check}`
 }
 
-/** Whether a check that failed says nothing of the work: its program is not there, or it ran no test. Pure. */
+/** Returns true if a failed check proves nothing: its program is missing, or it ran no test. Pure. */
 export function couldNotRun({ exitCode }: Pick<CheckRun, 'exitCode'>, tests: number | null): boolean {
   return exitCode === 126 || exitCode === 127 || tests === 0
 }
 
 /**
- * The paths below `.codemachine` that a check printed, relative to the directory in which it ran. The work has none there: one
- * that is missing is the check's own mistake. Pure.
+ * Returns the paths below `.codemachine` that a check printed, relative to its directory. The work has none there, so a
+ * missing one is the check's own mistake. Pure.
  */
 export function ownPathsIn(output: string, directory: string): readonly string[] {
   const text = output.replaceAll(`${directory}/`, ' ')
   return [...new Set(text.match(/(?<![\w/.-])\.codemachine\/[\w./@-]*\w/g))]
 }
 
-/** The sentences that can be proved. */
+/** Returns the sentences that checks can prove. */
 export function checkable(sentences: readonly Sentence[]): readonly Sentence[] {
   return sentences.filter(({ kind, checks }) => asksFor(kind) && checks.length > 0)
 }
 
-/** How a check came out last; null: it has not run. Pure. */
+/** Returns the last result of a check; null: it has not run. Pure. */
 export function runOf(runs: readonly CheckRun[], sentence: string, check: number): CheckRun | null {
   return runs.find(each => each.sentence === sentence && each.check === check) ?? null
 }
 
-/** What is wrong with the checks of a sentence by how they came out before the work, a line for the author; null: nothing. */
+/** A problem of a sentence's checks, shown by their results before the work; one line for the author. */
 export interface Flaw {
   sentence: string
-  /** Whether they cannot be believed: they fail for what has nothing to do with the work. */
+  /** True: the checks fail for reasons that have nothing to do with the work. */
   isUnusable: boolean
   problem: string
 }
 
-/** What is wrong with the checks of a draft before any work was done. Pure. */
+/** Returns problems of a draft's checks, from their results before any work. Pure. */
 export function flawsOf({ sentences }: ContractText, runs: readonly CheckRun[]): readonly Flaw[] {
   return checkable(sentences).flatMap(({ id, kind, checks }): Flaw[] => {
     const came = checks.flatMap((_, at) => runOf(runs, id, at + 1) ?? [])
@@ -375,7 +375,7 @@ export function flawsOf({ sentences }: ContractText, runs: readonly CheckRun[]):
           problem: `it is to be true before the work, and check ${failed.check} fails.${printed(failed)}`,
         },
       ]
-    // A check that was added later has not run then.
+    // A check that was added later has no result from before the work.
     const passesAlready = kind === 'must' && came.length > 0 && failed === undefined
     return passesAlready
       ? [{ sentence: id, isUnusable: false, problem: 'its checks pass before any work was done.' }]
@@ -390,7 +390,7 @@ function printed({ output, exitCode, problem }: CheckRun): string {
   return `${why}${text === '' ? '' : ` It printed${code}:\n    ${text.replaceAll('\n', '\n    ')}`}`
 }
 
-/** What comes next before the rounds go on; null: they do. */
+/** The next contract step before rounds continue; null: continue. */
 export type ContractStep =
   | { kind: 'author' }
   | { kind: 'check'; sentence: Sentence; check: number; when: 'before' | 'after-round' }
@@ -399,9 +399,9 @@ export type ContractStep =
   | { kind: 'freeze' }
 
 /**
- * What is to be done with the contract before the next round. Pure.
+ * Returns the contract step before the next round; null: none. Pure.
  * @param tree fingerprint of the work tree now
- * @param hasWorked whether a round has ended
+ * @param hasWorked true if a round has ended
  */
 export function nextContractStep(contract: ContractState, tree: string, hasWorked: boolean): ContractStep | null {
   const { left, draft, frozen, change, behind, returns, runs } = contract
@@ -412,7 +412,7 @@ export function nextContractStep(contract: ContractState, tree: string, hasWorke
     return due === undefined ? null : { kind: 'check', sentence: due.sentence, check: due.check, when: 'after-round' }
   }
   if (draft === null || change !== null) return { kind: 'author' }
-  // A later version is not run before the work, for that is over.
+  // A later version cannot run before the work any more.
   const due = hasWorked ? undefined : dueChecks(draft.sentences, draft.runs, null)[0]
   if (due !== undefined) return { kind: 'check', sentence: due.sentence, check: due.check, when: 'before' }
   if (draft.by === 'person') return { kind: 'freeze' }
@@ -420,7 +420,7 @@ export function nextContractStep(contract: ContractState, tree: string, hasWorke
   return { kind: isSentBack ? 'author' : 'decide' }
 }
 
-/** Whether an author that gives nothing usable is not asked any more. */
+/** Returns true if the author gave too many unusable answers. */
 export function isGivenUp({ refusals }: ContractState): boolean {
   return refusals >= MOST_REFUSALS
 }
@@ -429,13 +429,13 @@ function isQuick(run: CheckRun | null): boolean {
   return run !== null && run.status !== 'timed-out' && run.durationMs < QUICK_MS
 }
 
-/** The failure of a check on this tree, the last time that it ran; null: it did not fail there. Pure. */
+/** Returns the last run of a check if it failed on this tree; null: it did not. Pure. */
 export function failureOnTree(runs: readonly CheckRun[], of: CheckOfSentence, tree: string): CheckRun | null {
   const run = runOf(runs, of.sentence, of.number)
   return run?.status === 'failed' && run.tree === tree ? run : null
 }
 
-/** The checks that have not run on this tree; `tree` null: at all. */
+/** Returns the checks that have not run on this tree; `tree` null: that never ran. */
 function dueChecks(
   sentences: readonly Sentence[],
   runs: readonly CheckRun[],
@@ -447,7 +447,7 @@ function dueChecks(
     .filter(({ run }) => run === null || (tree !== null && run.tree !== tree))
 }
 
-/** What comes next in the proof of a claim, by the contract. `refuse`: ids of the sentences that do not hold. */
+/** The contract's next step in the proof of a claim. `refuse`: ids of sentences that fail. */
 export type ContractProof =
   | { kind: 'check'; sentence: Sentence; check: number; when: 'claim' | 'second' }
   | { kind: 'refuse'; failed: readonly string[] }
@@ -457,9 +457,9 @@ export type ContractProof =
   | { kind: 'settle'; draft: Draft; isBetter: boolean }
 
 /**
- * The next check of what is claimed, or the refusal; null: all sentences hold. A check that failed before this claim may have
- * failed by chance: it runs again. Pure.
- * @param round the one that claims
+ * Returns the next check of a claim, or the refusal; null: all sentences hold. A check that failed before this claim runs
+ * again: it may have failed by chance. Pure.
+ * @param round the round that claims
  */
 export function nextClaimCheck(contract: ContractState | null, tree: string, round: number): ContractProof | null {
   const { frozen = null, runs = [] } = contract ?? {}
@@ -471,12 +471,12 @@ export function nextClaimCheck(contract: ContractState | null, tree: string, rou
   return failed.length === 0 ? null : { kind: 'refuse', failed: failed.map(({ id }) => id) }
 }
 
-/** What comes next with wrong versions of what is claimed; null: nothing. Pure. */
+/** Returns the next step with wrong versions of the claimed work; null: none. Pure. */
 export function nextControl(contract: ContractState | null, tree: string): ContractProof | null {
   const { frozen = null, controls = [], terms, asked = [], seconds = [], draft = null } = contract ?? {}
   if (contract === null || frozen === null || terms === undefined) return null
   if (draft?.sentence != null) return nextOfSecond(draft, controls, tree)
-  // What missed the tree before the work is weak whatever it catches.
+  // Checks that passed before the work stay weak, whatever they catch.
   const isProvable = ({ state, flaw }: SentenceNow) => HOLDS.has(state) && !(state === 'weak' && flaw !== null)
   const all = sentencesOf(contract).filter(isProvable)
   const sentences = all.flatMap(({ id }) => frozen.sentences.find(each => each.id === id) ?? [])
@@ -495,15 +495,15 @@ export function nextControl(contract: ContractState | null, tree: string): Contr
 
 /** The states of a sentence that holds. */
 export const HOLDS: ReadonlySet<SentenceState> = new Set(['holds', 'weak', 'proved'])
-/** So often in a row wrong versions of a sentence are asked for of which none counts. */
+/** Limit of consecutive requests for a sentence's wrong versions without a usable one. */
 const MOST_ASKED = 2
 
-/** Whether a wrong version that was tried says something of the checks of its sentence. Pure. */
+/** Returns true if the tried wrong version says something about its sentence's checks. Pure. */
 export function controlCounts({ result }: Pick<Control, 'result'>): boolean {
   return result === 'caught' || result === 'not-caught'
 }
 
-/** A check, and which one of its sentence it is. */
+/** A check and its number in its sentence. */
 export interface CheckOfSentence {
   sentence: string
   number: number
@@ -511,8 +511,8 @@ export interface CheckOfSentence {
 }
 
 /**
- * The checks of other sentences, one of which has to pass on a wrong version for this one: else it breaks all, as a program does
- * that cannot start. Those that failed before the work depend on it; where there are none, all that pass now. Pure.
+ * Returns checks of other sentences; one must pass on a wrong version, else that version breaks everything. Prefers passing
+ * checks that failed before the work; if there are none, returns all that pass now. Pure.
  */
 export function bystandersOf({ frozen, runs }: ContractState, sentence: string): readonly CheckOfSentence[] {
   const passing = checkable(frozen?.sentences ?? [])
@@ -526,7 +526,7 @@ export function bystandersOf({ frozen, runs }: ContractState, sentence: string):
   return failedBefore.length > 0 ? failedBefore : passing
 }
 
-/** A new check has to pass on what is claimed, and to catch what the others did not. */
+/** A new check must pass on the claimed work, and catch the version that the others missed. */
 function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string): ContractProof | null {
   const sentence = draft.sentences.find(({ id }) => id === draft.sentence)
   if (sentence === undefined) return null
@@ -543,9 +543,9 @@ function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string):
 }
 
 /**
- * How a sentence stands. `proved`: it holds, and its checks catch wrong versions; `weak`: one was not caught, or they passed
- * before the work, which is the first wrong version of a *must*; `holds`: without any wrong version; `unusable`: its checks
- * cannot be believed; `open`: not all of its checks have run; `refused`: the person has taken it out.
+ * State of a sentence. `proved`: true, and its checks catch wrong versions. `weak`: they missed one, or passed a *must*
+ * before the work. `holds`: true, no wrong version tried. `unusable`: its checks cannot be trusted. `open`: some checks have
+ * not run. `refused`: the person removed it.
  */
 export type SentenceState =
   | 'proved'
@@ -558,18 +558,18 @@ export type SentenceState =
   | 'context'
   | 'refused'
 
-/** A sentence of the contract that counts, and how it stands. */
+/** A sentence of the contract in force, with its state. */
 export interface SentenceNow extends Sentence {
   state: SentenceState
   isHeldOut: boolean
-  /** Wrong versions that count, and how many of them were caught. */
+  /** Number of wrong versions that count, and of those that were caught. */
   made: number
   caught: number
-  /** What is wrong with its checks by how they came out before the work; null: nothing. */
+  /** Problem of its checks, from results before the work; null: none. */
   flaw: string | null
 }
 
-/** The sentences of the contract that counts, in their order, and behind them those that the person has taken out; none: there is none. Pure. */
+/** Returns the sentences of the contract in force, then those that the person removed. Empty: no contract. Pure. */
 export function sentencesOf(contract: ContractState | null): readonly SentenceNow[] {
   const { frozen = null, controls = [], runs = [], refused = [] } = contract ?? {}
   if (frozen === null) return []
@@ -598,8 +598,8 @@ const TAKEN_OUT = {
 }
 
 /**
- * What is taken out of a contract with a new version: the sentences with checks of which it quotes nothing any more, if a person
- * wrote it, and those that were taken out before. Pure.
+ * Returns the sentences that a new version removes: those removed before, and, if a person wrote it, checkable sentences
+ * that it no longer quotes. Pure.
  */
 export function refusedSince(
   { draft, frozen, refused }: ContractState,
@@ -629,14 +629,14 @@ function stateOf(
   return caught === made ? 'proved' : 'weak'
 }
 
-/** How many of the sentences that a check can tell hold, and how many are proved. */
+/** Numbers of checkable, true and proved sentences. */
 export interface ContractCount {
   checkable: number
   holding: number
   proved: number
 }
 
-/** Of the contract that counts; null: there is none. Pure. */
+/** Counts the sentences of the contract in force; null: no contract. Pure. */
 export function countContract(contract: ContractState | null): ContractCount | null {
   if (contract === null || contract.frozen === null) return null
   const all = sentencesOf(contract).filter(({ kind, state }) => asksFor(kind) && state !== 'refused')
@@ -644,26 +644,26 @@ export function countContract(contract: ContractState | null): ContractCount | n
   return { checkable: all.length, holding: count(...HOLDS), proved: count('proved') }
 }
 
-/** How far what is done is proved. */
+/** Strength of proof of finished work. */
 export type Proof = 'proved' | 'gates' | 'none'
 
-/** How far an accepted claim is proved; `verified`: whether required gates passed. Pure. */
+/** Returns how strongly an accepted claim is proved; `verified`: required gates passed. Pure. */
 export function proofOf(contract: ContractState | null, verified: boolean): Proof {
   const count = countContract(contract)
   if (count !== null && count.checkable > 0 && count.proved === count.checkable) return 'proved'
   return verified ? 'gates' : 'none'
 }
 
-/** Why a claim was refused by the contract, for the next round. Of a sentence that is held out it says no more than that. Pure. */
+/** Returns why the contract refused a claim, for the next round. For a held-out sentence: only that fact. Pure. */
 export function wordsForFailedSentences(contract: ContractState, failed: readonly string[]): string {
   const sentences = sentencesOf(contract).filter(({ id }) => failed.includes(id))
   const lines = sentences.map(sentence => `- ${wordsForFailed(sentence, contract.runs)}`)
-  // A person reads the first line alone.
+  // A person reads only the first line.
   const which = sentences.map(({ id, quote }) => `${id} "${truncate(collapsed(quote), 100)}"`).join(', ')
   return `not all that was asked for holds: ${which}\n${lines.join('\n')}`
 }
 
-/** What a round is told of a sentence that does not hold. */
+/** Describes a failing sentence for a round. */
 export function wordsForFailed({ id, quote, checks, isHeldOut }: SentenceNow, runs: readonly CheckRun[]): string {
   const words = `"${truncate(quote, 300)}"`
   if (isHeldOut) return `${id} does not hold yet: ${words}`
@@ -678,10 +678,10 @@ export function wordsForFailed({ id, quote, checks, isHeldOut }: SentenceNow, ru
   return `${id} does not hold yet: ${words}${failed.join('')}`
 }
 
-/** The most of a contract in the input of a round, characters. */
+/** Most characters of a contract in a round's input. */
 const MOST_TOLD = 6_000
 
-/** What a round is told of the contract; empty: there is none. `file`: where all of it stands. Pure. */
+/** Describes the contract for a round's input; empty: no contract. `file`: the path of its full text. Pure. */
 export function contractInInput(contract: ContractState | null, file: string): string {
   const shown = sentencesOf(contract).filter(({ state }) => state !== 'context' && state !== 'refused')
   if (shown.length === 0) return ''
@@ -709,7 +709,7 @@ const TOLD_STATES: Readonly<Record<SentenceState, string>> = {
   refused: '',
 }
 
-/** The file with the sentences and the checks that the rounds may see. Pure. */
+/** Returns the Markdown file of all sentences and of the checks that rounds may see. Pure. */
 export function contractFile(contract: ContractState): string {
   const counting = sentencesOf(contract).filter(({ state }) => state !== 'refused')
   const parts = counting.map(({ id, kind, quote, reason, checks, isHeldOut }) => {
@@ -732,7 +732,7 @@ function checkInMarkdown(sentence: string, check: number, { run, seconds, files 
   ].join('\n\n')
 }
 
-/** The line of a check with the folder of its files filled in. Pure. */
+/** Returns a check's command line with its files' folder filled in. Pure. */
 export function lineOf(sentence: string, check: number, run: string): string {
   return run.replaceAll('{files}', folderOfCheck(sentence, check))
 }

@@ -1,12 +1,12 @@
 import type { TokenCounts } from '../events/events.ts'
 
-/** What a model costs per million tokens, in the currency of the person's prices. */
+/** Price of a model per million tokens, in the currency of the person's prices. */
 interface Price {
-  /** Of input that was not cached. */
+  /** Uncached input. */
   in: number
-  /** Of cached input. */
+  /** Cached input. */
   cached: number
-  /** Of output, which includes reasoning. */
+  /** Output, including reasoning. */
   out: number
 }
 
@@ -15,11 +15,11 @@ export interface ModelPrice extends Price {
   model: string
 }
 
-/** What a session has cost. */
+/** Cost of a session. */
 export interface Cost {
   /** In the currency of the prices. */
   amount: number
-  /** Tokens of models without a price, which are not in it. */
+  /** Tokens of models without a price, not in `amount`. */
   unpriced: number
 }
 
@@ -27,28 +27,28 @@ export const NO_COST: Cost = { amount: 0, unpriced: 0 }
 
 const MILLION = 1_000_000
 
-/** What these tokens cost. Input that was cached is a part of the input, and reasoning one of the output. Pure. */
+/** Returns the cost of these tokens. `input` includes cached input, `output` includes reasoning. Pure. */
 function costOf({ input, cachedInput, output }: TokenCounts, price: Price): number {
   const cached = Math.min(cachedInput, input)
   return ((input - cached) * price.in + cached * price.cached + output * price.out) / MILLION
 }
 
-/** The price of a model; null if there is none, or nobody knows which model it is. */
+/** Returns the price of a model; null: no price, or unknown model. */
 function priceOf(prices: readonly ModelPrice[], model: string | null | undefined): Price | null {
   return prices.find(each => each.model === model) ?? null
 }
 
 export const NO_TOKENS: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
 
-/** The tokens of one thread as reported now, and as they were before; undefined: it is the first report. */
+/** Tokens of one thread: reported now, and before; undefined: the first report. */
 interface ThreadUsage {
   total: TokenCounts
   before: TokenCounts | undefined
-  /** The model that it has worked with since; undefined if not known. */
+  /** Its model since then; undefined: not known. */
   model: string | undefined
 }
 
-/** The cost after one more report of a thread: what was used since the one before, at the price of the model now. Pure. */
+/** Returns the cost after one more report: adds the tokens since the last one at the current model's price. Pure. */
 export function costAfter(cost: Cost, usage: ThreadUsage, prices: readonly ModelPrice[]): Cost {
   const { total, before = NO_TOKENS, model } = usage
   const used = tokensSince(total, before)
@@ -57,7 +57,7 @@ export function costAfter(cost: Cost, usage: ThreadUsage, prices: readonly Model
   return { ...cost, amount: cost.amount + costOf(used, price) }
 }
 
-/** Why a thread of this model must not work where the cost is limited, a sentence; null if it has a price. */
+/** Returns why a model cannot run under a cost limit, a sentence; null: it has a price. */
 export function problemOfModel(prices: readonly ModelPrice[], model: string | null): string | null {
   if (model === null) return 'Codex does not report its model, so --max-cost cannot be enforced; name one with --model.'
   if (priceOf(prices, model) !== null) return null
@@ -65,14 +65,14 @@ export function problemOfModel(prices: readonly ModelPrice[], model: string | nu
 }
 
 /**
- * Whether a report only says that the context of its thread is full: codex then names the whole window as the total, without any
- * input or output, and nobody has used that. Pure.
+ * Returns true if a report only says that the context is full. Codex then reports the window size as the total, without
+ * input or output; no tokens were used. Pure.
  */
 export function isFullWindow({ total, contextWindow }: { total: TokenCounts; contextWindow: number | null }): boolean {
   return contextWindow !== null && total.total === contextWindow && total.input === 0 && total.output === 0
 }
 
-/** What a thread has used as of one more report: a full context, which earlier versions journaled as used, adds nothing. Pure. */
+/** Returns a thread's total use; a full context, which earlier versions journaled as use, adds nothing. Pure. */
 export function usedSoFar(
   report: { total: TokenCounts; contextWindow: number | null },
   before: TokenCounts = NO_TOKENS,
@@ -80,7 +80,7 @@ export function usedSoFar(
   return isFullWindow(report) ? before : report.total
 }
 
-/** What was used since. Pure. */
+/** Returns the tokens used between two reports. Pure. */
 export function tokensSince(now: TokenCounts, before: TokenCounts): TokenCounts {
   const more = (key: keyof TokenCounts) => Math.max(0, now[key] - before[key])
   return {
@@ -92,7 +92,7 @@ export function tokensSince(now: TokenCounts, before: TokenCounts): TokenCounts 
   }
 }
 
-/** The tokens of two threads together. Pure. */
+/** Returns the sum of two token counts. Pure. */
 export function addTokens(a: TokenCounts, b: TokenCounts): TokenCounts {
   return {
     input: a.input + b.input,

@@ -2,49 +2,49 @@ import { clipEnd, truncate } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { Reply } from '../shapes/reply.ts'
 
-/** What a template has a person decide; docs/reference/events.md says what each field is. */
+/** A decision that a template asks of a person; docs/reference/events.md explains each field. */
 export type Decision = Omit<EventOf<'decision-asked'>, 'type' | 'until'>
 
-/** The choice by which a secret is given that a decision is about (`Decision.secret`): it has been stored before. */
+/** The choice that gives the secret of a decision (`Decision.secret`), which was stored before. */
 export const GIVE_SECRET = 'give'
 
-/** What can be answered to a decision. */
+/** A possible answer to a decision. */
 export type Choice = Decision['choices'][number]
 
-/** A decision that is asked for. */
+/** An open decision. */
 export interface OpenDecision extends Decision {
-  /** When it was asked, and when its default is taken, or the session ends without it; Unix time, ms. */
+  /** Times when it was asked, and when its default applies or the session ends without it; Unix time, ms. */
   since: number
   until: number
 }
 
-/** A decision that was made, and what its choice was called. */
+/** A decision that was made, with the label of its choice. */
 export interface DecidedChoice extends Omit<EventOf<'decision-made'>, 'type'> {
   label: string
 }
 
-/** When a wait for a person ends by itself, and how: its default is taken, the session's time is used up, or it ends for want of a person. */
+/** Automatic end of a wait for a person: the default applies, the time limit is reached, or the session ends. */
 export interface HoldEnd {
-  /** ms, by the clock of what it was computed from. */
+  /** Time in ms, by the clock of the input times. */
   at: number
   how: EventOf<'hold-until'>['how']
 }
 
-/** What the end of a wait for a person follows from; times are ms since it began. */
+/** Input for the end of a wait for a person; times are ms since it began. */
 interface HoldTerms {
   now: number
   hasDefault: boolean
-  /** Since when nobody sees that it waits; null while somebody does, which puts the default off. */
+  /** Time since which nobody watches; null: somebody does, which postpones the default. */
   aloneSince: number | null
   decideAfterMs: number
   maxWaitMs: number
-  /** When the session's time is used up; Infinity: never. */
+  /** Time when the session's time limit is reached; Infinity: never. */
   limitAt: number
 }
 
 /**
- * The end of a wait for a person. Of a limit and another end in the same moment, to the ms, the limit counts, and so it
- * does where both have passed: the work would be ended by it at once. Pure.
+ * Returns the end of a wait for a person. A time limit wins over another end at the same ms, or if both have passed: it
+ * would stop the work at once. Pure.
  */
 export function endOfHold({ now, hasDefault, aloneSince, decideAfterMs, maxWaitMs, limitAt }: HoldTerms): HoldEnd {
   const at = hasDefault && aloneSince !== null ? Math.min(aloneSince + decideAfterMs, maxWaitMs) : maxWaitMs
@@ -52,7 +52,7 @@ export function endOfHold({ now, hasDefault, aloneSince, decideAfterMs, maxWaitM
   return { at, how: hasDefault ? 'goes-on' : 'needs-person' }
 }
 
-/** What somebody answers. `session`, `decision`, `version` of the plan: which they mean; left out: the one that is asked for. */
+/** A person's answer. `session`, `decision`, `version` of the plan: its target; left out: the open one. */
 export interface DecisionAnswer {
   choice: string
   text?: string
@@ -61,7 +61,7 @@ export interface DecisionAnswer {
   version?: number
 }
 
-/** What a line that a person typed answers; null if it is blank. A number alone is the choice in that place. Pure. */
+/** Parses a typed answer; null: blank. A number selects the choice at that position. Pure. */
 export function answerIn(line: string, choices: readonly Choice[]): DecisionAnswer | null {
   const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(line) ?? []
   if (first === '') return null
@@ -78,8 +78,8 @@ const BODY_CHARS = 16_000
 const LABEL_CHARS = 200
 
 /**
- * A decision as it is journaled: its texts cut where they are too long. Throws an error for one that no template may ask
- * for, such as one whose default is none of its choices.
+ * Returns a decision for the journal, with long texts cut. Throws an `Error` for an invalid one: its default is none of its
+ * choices, for example.
  */
 export function checkedDecision(decision: Decision): Decision {
   const problem = problemOf(decision)
@@ -96,7 +96,7 @@ export function checkedDecision(decision: Decision): Decision {
   }
 }
 
-/** Goes on after the decision's id. */
+/** Returns the rest of a sentence that starts with the decision's id; null: no problem. */
 function problemOf({ id, title, choices, default: usual, file }: Decision): string | null {
   const ids = choices.map(choice => choice.id)
   if (!ID.test(id) || !ids.every(each => ID.test(each))) return 'has an id that is no word of small letters'
@@ -114,7 +114,7 @@ function clipLine(text: string, limit: number): string {
   return truncate(text.replace(/\s+/g, ' ').trim(), limit)
 }
 
-/** What of a session says whether something is to be decided. */
+/** The parts of a session about its decision. */
 interface Deciding {
   id: string
   decision: OpenDecision | null
@@ -122,7 +122,7 @@ interface Deciding {
   ended: unknown
 }
 
-/** Why an answer is not taken; null if it is. The one that came first has been journaled, and counts. Pure. */
+/** Returns why an answer is refused; null: it is accepted. The first answer was journaled and wins. Pure. */
 export function refusalOf(answer: DecisionAnswer, state: Deciding): Reply | null {
   const { id, ended } = state
   if (answer.session !== undefined && answer.session !== id) {

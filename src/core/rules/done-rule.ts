@@ -18,16 +18,16 @@ import { type Finding, findingKey, type ReviewCause } from './review.ts'
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
-  /** `whyNothing`: what `MAIN.md` says of a session in which nothing was done; null if something was. */
+  /** `whyNothing`: the reason in `MAIN.md` why nothing needed doing; null: something was done. */
   | { kind: 'nominated'; by: Nominators; tree: string; whyNothing: string | null }
 
 type Nominators = EventOf<'done-nominated'>['by']
 
-/** What tells whether a session has come to anything. */
+/** The facts that show whether a session has achieved anything. */
 export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'toldNothingDone'> &
   Partial<Pick<SessionState, 'scope' | 'goalRestored'>>
 
-/** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
+/** Judges the done claim in the memory files after `round`, if there is one. Pure. */
 export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkSoFar): Verdict {
   const by = nominators(memory, round, work)
   if (by.length === 0) return { kind: 'none' }
@@ -66,7 +66,7 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
   return { kind: 'nominated', by, tree: round.treeAfter, whyNothing }
 }
 
-/** The flag alone proves nothing: no task was ever written down, and all files are as the session found them. */
+/** The flag alone proves nothing: no task was ever written, and all files are as at the start. */
 function isNothingDone(
   { tasks }: MemorySnapshot,
   { treeAfter }: EndedRound,
@@ -82,7 +82,7 @@ const NOTHING_DONE =
 const NO_REASON =
   'nothing has been done, and MAIN.md does not say why nothing is needed. Write the reason under the heading ## Why nothing is needed, or do what the goal asks for.'
 
-/** Where there is a plan, all tasks are done before a round may claim, so that only its own word is a claim. */
+/** With a plan, all tasks are done before a round may claim, so only `MAIN.md` counts as its claim. */
 function nominators(memory: MemorySnapshot, { part }: EndedRound, { scope = null }: WorkSoFar): Nominators {
   const by: ('MAIN.md' | 'tasks.json')[] = []
   if (claimsDone(memory.main)) by.push('MAIN.md')
@@ -95,7 +95,7 @@ function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`
 }
 
-/** At most five entries of a list, as a part of a sentence. */
+/** Joins at most five entries into part of a sentence. */
 function some(entries: readonly string[]): string {
   const shown = entries.slice(0, 5).map(entry => entry.slice(0, 120))
   const more = entries.length - shown.length
@@ -114,32 +114,31 @@ export type ProofStep =
   | { kind: 'accept'; verified: boolean }
   | { kind: 'end'; outcome: SessionOutcome }
 
-/** The most reviews that a session gets an answer of, and the most in a row that may give none. */
+/** The most answered reviews of a session, and the most consecutive reviews without an answer. */
 const MOST_REVIEWS = 3
 const MOST_WITHOUT_ANSWER = 3
 
 /** The work tree while a claim is proved. */
 interface ProofNow {
   tree: string
-  /** True if protected files differ from what the session began with, or if that is not known. */
+  /** True if protected files differ from the session's start, or if that is not known. */
   isProtectedChanged: boolean
-  /** The gates that have run in this pass; in the second one they run on what the first has left. */
+  /** Gates that have run in this pass. The second pass runs on the tree that the first one left. */
   ran: ReadonlySet<string>
   pass: 1 | 2
-  /** Whether hooks have still to look at the claim. */
+  /** True if hooks must still check the claim. */
   hasHook: boolean
-  /** The tree that the pass began with. */
+  /** The tree at the start of the pass. */
   from: string
-  /** Files that were claimed, and that gates have changed which had not done so before any work was done. */
+  /** Claimed files that gates changed, although these gates did not change them before any work. */
   strayed: readonly string[]
 }
 
 /**
- * What comes next in the proof of a claim (docs/inside/design.md, "When is a session done", part 6). First every gate runs,
- * and all once more if they left another tree. Then the counter-proof of each required gate, and the checks of the
- * contract, then the hooks. A review follows if a person wants one, if protected files or files that gates run through changed, or if a
- * counter-proof left doubts.
- * Pure.
+ * Returns the next step in the proof of a claim (docs/inside/design.md, "When is a session done", part 6). First every gate
+ * runs; all run once more if they changed the tree. Then come the counter-proof of each required gate, the contract's checks
+ * and the hooks. A review follows if a person wants one, if protected files or gate configuration changed, or if a
+ * counter-proof left doubts. Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const { gates, reviews, review, notices } = state
@@ -169,7 +168,7 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const isDoubted = gates.some(({ name }) => (counterProofOf(state, name, now.tree)?.doubts.length ?? 0) > 0)
   const causes: ReviewCause[] = [
     ...(reviews.agreedTo === now.tree ? [] : causesOfTree(review !== null, now.isProtectedChanged)),
-    // What has been agreed to once is not asked again, whatever else changes.
+    // A review that agreed once is not repeated, whatever else changes.
     ...(configuration === null || reviews.agreedConfiguration === configuration ? [] : ['configuration' as const]),
     ...(!isDoubted || reviews.agreedTo === now.tree ? [] : ['counter-proof' as const]),
   ]
@@ -179,7 +178,7 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   return { kind: 'accept', verified: gates.some(({ required }) => required) }
 }
 
-/** The next step by the contract, or the refusal; null: nothing. */
+/** Returns the contract's next step or refusal; null: nothing to do. */
 function byContract(
   { contract, scope }: SessionState,
   nextOf: (contract: ContractState) => ContractProof | null,
@@ -190,19 +189,19 @@ function byContract(
   return { kind: 'refuse', reason: 'contract-failed', detail: wordsForFailedSentences(contract, next.failed) }
 }
 
-/** What the counter-proof of a gate on this tree came to; null if there is none yet. */
+/** Returns the counter-proof of a gate on this tree; null: none yet. */
 function counterProofOf({ counterProofs }: SessionState, name: string, tree: string): CounterProof | null {
   return counterProofs.find(proof => proof.gate === name && proof.tree === tree) ?? null
 }
 
-/** Why a tree has to be reviewed to which no review has agreed. */
+/** Returns the reasons for a review of a tree that no review has agreed to. */
 function causesOfTree(isAsked: boolean, isProtectedChanged: boolean): ReviewCause[] {
   return [...(isAsked ? ['asked' as const] : []), ...(isProtectedChanged ? ['protected' as const] : [])]
 }
 
 const SAID_MORE = 'a person has said something meanwhile that no round has been told yet.'
 
-/** What comes of the review of this claim; one is made if there is none, and may be one more. */
+/** Returns the step after the review of this claim, or asks for a review if one is missing and allowed. */
 function afterReviews(state: SessionState, tree: string, causes: readonly ReviewCause[]): ProofStep {
   const { reviews, last: round } = state
   const { last, answered, withoutAnswer } = reviews
@@ -224,7 +223,7 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
 
 const CHANGED_AFTER = `The reviewer agreed, but something was changed or said after that, and no more than ${MOST_REVIEWS} reviews are made.`
 
-/** The end for want of a person. It is the goal's own (`goalOnly`): what is queued goes on. */
+/** Returns an end that needs a person. Only this goal ends (`goalOnly`); queued sessions still run. */
 function end({ gates }: SessionState, reason: string): ProofStep {
   const gatesPass = gates.some(({ required }) => required)
   const hint = { do: 'read-reviews', gatesPass } as const
@@ -236,7 +235,7 @@ function disagrees(reviews: number, findings: readonly Finding[]): string {
   return `The reviewer does not agree that it is done (${reviews === 1 ? 'one review' : `${reviews} reviews`}); ${open} left to you.`
 }
 
-/** How gates came out before any work was done; those that were added since ran when they were. */
+/** Returns gate results from before any work. For gates added later: results of when they were added. */
 function beforeWork({ before, addedGates, savepoint }: SessionState): readonly GateResult[] {
   const isLate = (name: string) => addedGates.some(gate => gate.name === name)
   return before.filter(({ gate, tree }) => !isLate(gate) || tree === savepoint?.start)

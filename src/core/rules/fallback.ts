@@ -1,23 +1,23 @@
 import type { RoundOutcome } from '../events/outcome.ts'
 
-/** For what another engine may run the rounds. */
+/** Reasons to run rounds on another engine. */
 export const FALLBACK_CAUSES = ['window', 'quota', 'login', 'credit'] as const
 type FallbackCause = (typeof FALLBACK_CAUSES)[number]
 
-/** On what a session goes on where its engine cannot. */
+/** Settings for a session whose engine cannot continue. */
 export interface FallbackTerms {
-  /** The names of the engines, the first choice first; none: it waits. */
+  /** Names of fallback engines, first choice first; empty: it waits. */
   engines: readonly string[]
-  /** It waits where the window resets within this time, ms. */
+  /** It waits if the window resets within this time, ms. */
   afterMs: number
-  /** For what it does so, beside a full window. */
+  /** Reasons for a fallback in addition to a full window. */
   on: readonly FallbackCause[]
 }
 
-/** When an engine has room again whose fault a person has to fix: not in this run of the session. Unix time, ms. */
+/** Reset time of an engine that a person must repair: never in this run. Unix time, ms. */
 export const NOT_IN_THIS_RUN = 8.64e15
 
-/** For what another engine may go on after a round that ended so; null: for nothing. Pure. */
+/** Returns the reason to use another engine after this outcome; null: none. Pure. */
 export function fallbackCause({ class: end, message }: RoundOutcome): FallbackCause | null {
   switch (end) {
     case 'window':
@@ -32,8 +32,8 @@ export function fallbackCause({ class: end, message }: RoundOutcome): FallbackCa
 }
 
 /**
- * The engine whose turn it is: the first that has room, or null if the windows of all are full. Pure.
- * @param usual that of the session, which comes first
+ * Returns the first engine with room; null: all windows are full. Pure.
+ * @param usual the session's engine, which comes first
  * @param fullUntil when full windows reset, by engine; Unix time, ms
  */
 export function engineWithRoom(

@@ -1,17 +1,17 @@
 import { isFinished, type SessionOutcome, type UsageWindow } from '../events/outcome.ts'
 
-/** How much of one usage window the rounds of a session have used: the part of the window that they have seen whole. */
+/** Use of one usage window by a session's rounds, for the part of the window that they saw whole. */
 interface WindowTrend {
-  /** When the window is renewed; Unix time, ms. */
+  /** Reset time of the window; Unix time, ms. */
   resetsAt: number
-  /** Per cent that was used when the first of `rounds` began, and that is used now. */
+  /** Used per cent at the start of the first of `rounds`, and now. */
   from: number
   now: number
-  /** Rounds since; -1 while the round runs in which the window began. */
+  /** Rounds since; -1: the window began during the running round. */
   rounds: number
 }
 
-/** The trend of each window; null: nothing is known of it. */
+/** The trend of each window; null: not known. */
 export interface UsageTrends {
   primary: WindowTrend | null
   secondary: WindowTrend | null
@@ -19,10 +19,10 @@ export interface UsageTrends {
 
 export const NO_TRENDS: UsageTrends = { primary: null, secondary: null }
 
-/** What codex reports as the end of one window may differ by this much, ms. */
+/** Reported ends of the same window may differ by this much, ms. */
 const SAME_WINDOW_MS = 10 * 60_000
 
-/** The trends once codex has reported the windows. `inRound`: whether a round runs. Pure. */
+/** Returns the trends after a report of codex. `inRound`: true if a round runs. Pure. */
 export function trendsAfterLimits(
   trends: UsageTrends,
   { primary, secondary }: { primary: UsageWindow | null; secondary: UsageWindow | null },
@@ -38,11 +38,11 @@ function trendAfter(trend: WindowTrend | null, window: UsageWindow | null, inRou
   if (window === null || window.resetsAt === null) return null
   const { usedPercent: now, resetsAt } = window
   const isSame = trend !== null && now >= trend.now && Math.abs(resetsAt - trend.resetsAt) <= SAME_WINDOW_MS
-  // What the running round had used of it before it was first reported is not known.
+  // The running round's use before the first report is not known.
   return isSame ? { ...trend, now, resetsAt } : { resetsAt, from: now, now, rounds: inRound ? -1 : 0 }
 }
 
-/** The trends once a round has ended that counts. Pure. */
+/** Returns the trends after a counted round. Pure. */
 export function trendsAfterRound({ primary, secondary }: UsageTrends): UsageTrends {
   return { primary: afterRound(primary), secondary: afterRound(secondary) }
 }
@@ -53,23 +53,21 @@ function afterRound(trend: WindowTrend | null): WindowTrend | null {
   return { ...trend, rounds, from: rounds === 0 ? trend.now : trend.from }
 }
 
-/** How many more rounds fit into a usage window, about, and when it is renewed. */
+/** Estimate of the rounds that still fit into a usage window, and its reset. */
 export interface Forecast {
-  /** 0: the next one waits. */
+  /** 0: the next round waits. */
   rounds: number
-  /** When it is renewed; Unix time, ms. */
+  /** Reset time; Unix time, ms. */
   until: number
 }
 
-/** Fewer say nothing of how much a round uses. */
+/** Fewer rounds give no estimate. */
 const LEAST_ROUNDS = 2
 
 /**
- * When a session will have to wait for a usage window, if its rounds go on at the pace of that window; Unix time, ms. Null
- * with less than two whole rounds in the window, without a rise, or if the window is renewed by `now`.
- * Of two windows the
- * one that is full sooner. Pure.
- * @param mostPercent how much of a window may be used, 0 to 100
+ * Estimates the rounds until a session must wait for a usage window, at the current pace. Null: less than two whole rounds
+ * in the window, no increase, or the window resets by `now`. Of two windows, returns the one that fills first. Pure.
+ * @param mostPercent usable part of a window, 0 to 100
  */
 export function forecastOf({ primary, secondary }: UsageTrends, mostPercent: number, now: number): Forecast | null {
   const forecasts = [primary, secondary].flatMap(trend => {
@@ -81,7 +79,7 @@ export function forecastOf({ primary, secondary }: UsageTrends, mostPercent: num
   return forecasts.toSorted((a, b) => a.rounds - b.rounds || b.until - a.until)[0] ?? null
 }
 
-/** What of a session says how it uses the windows. */
+/** The parts of a session about its usage windows. */
 interface UsedWindows {
   ended: { outcome: SessionOutcome } | null
   waiting: unknown
@@ -91,8 +89,8 @@ interface UsedWindows {
 }
 
 /**
- * How many more rounds fit into the usage window before one waits, at the time `now` (Unix time, ms); null if that cannot be
- * said, the session waits already, has come to its end, or the account goes on with credits. Pure.
+ * Returns the rounds until a wait for the usage window, as of `now` (Unix time, ms). Null: not known, already waiting,
+ * finished, or the account continues with credits. Pure.
  */
 export function forecastFor(
   { ended, waiting, usageTrends, maxUsage, hasCredits }: UsedWindows,

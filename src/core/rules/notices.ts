@@ -3,51 +3,51 @@ import { truncate } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { GateResult, GateTime, RoundOutcome } from '../events/outcome.ts'
 
-/** What the agent is asked in the middle of a round that has to come to its end. Numbers that are left are not shown. */
+/** Asks the agent to end its running round. It does not show numbers that are left. */
 export const WIND_DOWN =
   'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, note in MAIN.md and tasks.json what is done, what is not and what comes next, and end your turn.'
 
-/** What a reviewer is asked when its review has to come to its end. */
+/** Asks a reviewer to end its review. */
 export const WIND_DOWN_REVIEW =
   'This review ends now. Look at nothing more, and give your answer, in the shape that was asked for, from what you have seen.'
 
-/** What is asked in place of `WIND_DOWN` of a round whose last message is an answer. */
+/** Replaces `WIND_DOWN` in a round whose last message is an answer. */
 export const WIND_DOWN_ANSWER = `${WIND_DOWN} Give your answer in the shape that was asked for, from what you have done and seen.`
 
-/** What a turn is started with that goes on after the connection to the model broke. */
+/** Input of a turn that continues after the connection to the model broke. */
 export const CARRY_ON = 'The connection broke off. Go on where you were.'
 
-/** Something that the next round is told before anything else. `text`: what it is told, word for word. */
+/** A message at the start of the next round's input. `text`: its exact words. */
 export interface Notice {
   from: NoticeSource
   text: string
-  /** Whether it is of a claim, or of rounds that get nowhere; left out: it is not. */
+  /** True: it is about a claim, or about rounds without progress. */
   isOfProof?: true
 }
 
-/** Whose words a notice holds: a person's, the result and output of a gate or a hook, or codemachine's own. */
+/** Source of a notice's words: a person, a gate or hook (result and output), or codemachine. */
 type NoticeSource = 'person' | 'gate' | 'codemachine'
 
-/** What the round after a crash of codemachine is told. */
+/** Notice for the round after a crash of codemachine. */
 export function cutOffNotice(): Notice {
   return own('The work was cut off before it came to a stop. Look at its state before you go on.')
 }
 
-/** What the round after one is told that ended while a command of it ran. `command`: as the agent gave it. */
+/** Notice for the round after one that ended during a command. `command`: in the agent's words. */
 export function commandCutOffNotice(command: string): Notice {
   return own(
     `The last round ended while this command still ran, and the command was ended with it: ${shortCommand(command)}. What it was to write may be missing. See what it has done, run it again if it is needed, and wait for its end before you end your turn.`,
   )
 }
 
-/** What the round after one is told that had left something running. `commands`: their command lines. */
+/** Notice for the round after one that left processes running. `commands`: their command lines. */
 export function leftRunningNotice(commands: readonly string[]): Notice {
   return own(
     `The last round had left this running, and it was ended after the round: ${commands.map(shortCommand).join('; ')}. Nothing that a round starts outlives it; start it again if you need it.`,
   )
 }
 
-/** Without the shell that codex puts around it. */
+/** Removes the shell that codex puts around a command. */
 function shortCommand(command: string): string {
   const inner = /^\S*sh -l?c (['"])([\s\S]*)\1$/.exec(command)?.[2] ?? command
   return `\`${truncate(inner.replace(/\s+/g, ' ').trim(), COMMAND_CHARACTERS)}\``
@@ -55,19 +55,19 @@ function shortCommand(command: string): string {
 
 const COMMAND_CHARACTERS = 200
 
-/** What the round after one that a person interrupted is told. */
+/** Notice for the round after one that a person interrupted. */
 export function interruptedNotice(): Notice {
   return own('A person interrupted the last round in the middle. Look at the state of the work before you go on.')
 }
 
-/** What the round after a change of plan is told. */
+/** Notice for the round after a plan change. */
 export function replannedNotice(): Notice {
   return own(
     'A person had the plan changed. MAIN.md and tasks.json are right as they are now, whatever was done before; read them again.',
   )
 }
 
-/** What a person said while no turn could take it, or while a round ran that is tried again. */
+/** Notice of a person's message that no turn could accept, or whose round is retried. */
 export function personNotice(text: string, about: Pick<EventOf<'steered'>, 'agent' | 'answers'> = {}): Notice {
   const { agent, answers } = about
   const to = agent === undefined ? '' : `, to ${agent}, who was at work for the round`
@@ -75,31 +75,31 @@ export function personNotice(text: string, about: Pick<EventOf<'steered'>, 'agen
   return { from: 'person', text: `${lead}${to}: ${text}` }
 }
 
-/** Why the claim of the last round was refused. */
+/** Notice why the last round's claim was refused. */
 export function refusalNotice(detail: string): Notice {
   return { ...own(`The work was claimed done and the claim was refused: ${detail}`), isOfProof: true }
 }
 
-/** What a round is told of a sentence of the contract that held before. */
+/** Notice of a contract sentence that no longer holds. */
 export function sentenceNotice(words: string): Notice {
   return own(`This held before the last round, and does not any more. ${words}`)
 }
 
-/** Which of the repository's own settings the last round changed. */
+/** Notice of the repository settings that the last round changed. */
 export function restoredNotice(paths: readonly string[]): Notice {
   return own(
     `These files of the repository's own settings were changed and have been put back: ${paths.join(', ')}. Leave them as they are.`,
   )
 }
 
-/** Which memory file could not be used, and why. */
+/** Notice of an unusable memory file, and why. */
 export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): Notice {
   const kept = problem.setAside === null ? '' : ` Its content is kept as ${problem.setAside}.`
   const restored = problem.restored ? ' The last good version is restored.' : ''
   return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`)
 }
 
-/** What a round is told that comes after one which changed the words of the person. */
+/** Notice for the round after one that changed the person's words. */
 export function goalNotice({ file, how, restored }: EventOf<'goal-restored'>): Notice {
   const what =
     file === 'MAIN.md'
@@ -110,7 +110,7 @@ export function goalNotice({ file, how, restored }: EventOf<'goal-restored'>): N
   )
 }
 
-/** What a round is told that comes after one which touched what a gate is made of. */
+/** Notice for the round after one that touched files of a gate. */
 export function protectedNotice(files: EventOf<'protected-changed'>['files']): Notice {
   const list = files.map(({ path, how }) =>
     how === 'skipped' ? `${path} (tests marked to be skipped)` : `${path} (${how})`,
@@ -120,7 +120,7 @@ export function protectedNotice(files: EventOf<'protected-changed'>['files']): N
   )
 }
 
-/** What a round is told of a gate that did not pass; `hasWorked`: whether files of the session had been changed by then. */
+/** Notice of a gate that did not pass; `hasWorked`: true if the session had changed files by then. */
 export function gateNotice(when: GateTime, result: GateResult, hasWorked = false): Notice {
   const early = hasWorked ? 'when it was made a check of this work' : 'before any work was done'
   const since = when === 'before' ? ` It was like that ${early}.` : ''
@@ -134,7 +134,7 @@ const HOW_GATES_END = {
   'broken-off': 'was broken off',
 } as const
 
-/** How a gate came out, with the end of what it printed. */
+/** Describes a gate's result, with the end of its output. */
 export function describeGate({ gate, status, exitCode, problem, output }: GateResult): string {
   const code = exitCode === null ? '' : ` (exit code ${exitCode})`
   const how = {
@@ -153,7 +153,7 @@ export function hookNotice(run: HookRun): Notice {
   return { from: 'gate', text: describeHook(run) }
 }
 
-/** Why a hook refuses: what it printed, or else how it ended. */
+/** Describes why a hook refuses: its output, or else how it ended. */
 export function describeHook({ hook, status, exitCode, problem, output }: HookRun): string {
   if (status === 'failed' && output.trim() !== '') return `the hook ${hook} says: ${output.trim()}`
   const how = status === 'failed' ? `fails (exit code ${exitCode})` : HOW_GATES_END[status]
@@ -162,7 +162,7 @@ export function describeHook({ hook, status, exitCode, problem, output }: HookRu
 
 type HookRun = Omit<EventOf<'hook-ended'>, 'type'>
 
-/** What the next round is told of a task that was judged; null if nothing. */
+/** Notice of a judged task; null: nothing to tell. */
 export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged'>): Notice | null {
   const which = `${task} (${name})`
   switch (verdict) {
@@ -187,7 +187,7 @@ export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged
   }
 }
 
-/** What the next round has to know of how this one ended; null if nothing. */
+/** Notice of how the last round ended; null: nothing to tell. */
 export function outcomeNotice({ class: end, message }: RoundOutcome): Notice | null {
   switch (end) {
     case 'silent':
@@ -213,7 +213,7 @@ export function outcomeNotice({ class: end, message }: RoundOutcome): Notice | n
   }
 }
 
-/** What a round is told when those before it got nowhere. `tried`: what they said of themselves, the last one last. */
+/** Notice after rounds without progress. `tried`: their own last words, latest last. */
 export function stuckNotice({ why, rounds, remedy }: EventOf<'stuck'>, tried: readonly string[]): Notice {
   const seen =
     why === 'nothing-changed'
@@ -239,12 +239,12 @@ function own(text: string): Notice {
   return { from: 'codemachine', text }
 }
 
-/** The project's own settings: a change of it by a round counts from the next run on. */
+/** The project's settings file; a round's change to it takes effect in the next run. */
 export const PROJECT_FILE = 'codemachine.toml'
 
 /**
- * What to say of a command that the sandbox kept from writing below the person's home, where caches of tools are: a sentence
- * with the folder. Null if its output does not say so. @param home absolute; `directory`: the work directory, which may lie in it
+ * Explains a failed write below the person's home, where tools keep caches: a sentence with the folder. Null: the output
+ * shows no such failure.
  */
 export function readOnlyHome(output: string, { home, directory }: { home: string; directory: string }): string | null {
   if (!/read-only file system|\bEROFS\b/i.test(output)) return null
@@ -260,13 +260,13 @@ export function readOnlyHome(output: string, { home, directory }: { home: string
 
 const MOST_NAME = 255
 
-/** How programs say that the system refused them a socket, or that they found no host. */
+/** Error texts of programs without a socket or a host. */
 const REFUSED =
   /\bE(?:PERM|NETUNREACH|NOTFOUND|AI_AGAIN)\b|operation not permitted|network is unreachable|could not resolve host|name resolution/i
 
 /**
- * What to say of a command that failed without the network: a sentence where its output reads as if it had wanted it.
- * Without it not even a port on this machine can be opened, which nobody expects (docs/inside/codex.md).
+ * Explains a command that failed without the network: a sentence if its output suggests it; null: it does not. Without the
+ * network not even a local port can be opened, which nobody expects (docs/inside/codex.md).
  */
 export function networkRefused(output: string): string | null {
   return REFUSED.test(output)

@@ -1,28 +1,28 @@
 import { clipEnd } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 
-/** What a step of a session came to, kept whole in a file beside the journal; `head`: its first 400 characters. */
+/** The output of a step, stored whole in a file next to the journal; `head`: its first 400 characters. */
 export type Output = EventOf<'output-kept'>['output']
 
-/** How an output is written: an answer as JSON, a message as Markdown, what a command printed as plain text. */
+/** Format of an output: an answer as JSON, a message as Markdown, a command's output as plain text. */
 export type OutputKind = 'json' | 'md' | 'txt'
 
 const MOST_OUTPUTS = 100
 
-/** The outputs of a session after one more: the last 100. Pure. */
+/** Adds an output; keeps the last 100. Pure. */
 export function withOutput(outputs: readonly Output[], output: Output): readonly Output[] {
   return [...outputs.filter(({ n }) => n !== output.n), output].slice(-MOST_OUTPUTS)
 }
 
-/** The number of the next output. Pure. */
+/** Returns the number of the next output. Pure. */
 export function nextOutput(outputs: readonly Output[]): number {
   return (outputs.at(-1)?.n ?? 0) + 1
 }
 
-/** Name of the output that holds what the session came to which this one goes on from. */
+/** Name of the output with the result of the followed session. */
 export const FOLLOWS = 'follows'
 
-/** That output as a material of a round; nothing if it goes on from none. Pure. */
+/** Returns that output as a round's material; empty: the session follows none. Pure. */
 export function followedMaterial({ outputs, follows }: { outputs: readonly Output[]; follows: string | null }): {
   materials?: readonly { name: string; output: Output }[]
 } {
@@ -30,25 +30,24 @@ export function followedMaterial({ outputs, follows }: { outputs: readonly Outpu
   return kept === undefined ? {} : { materials: [{ name: `what session ${follows} came to`, output: kept }] }
 }
 
-/** A text that a round is given to work with, and what it is called. */
+/** A named text for a round to work with. */
 interface Material {
   name: string
   text: string
 }
 
-/** The most of one material, in characters. */
+/** Limit of one material, characters. */
 const MOST_CHARACTERS = 100_000
-/** Room for the lines around a material, and for what is said of it. */
+/** Reserved for the lines around a material, and its introduction. */
 const AROUND_CHARACTERS = 600
-/** Less than this says nothing. */
+/** A shorter excerpt is useless. */
 const LEAST_CHARACTERS = 200
 
 /**
- * The input of a round, with its materials below. Each stands between two marked lines that nothing in it can contain, and
- * is said to be no instruction. Each is shortened to 100,000 characters, or so that all have at most `most`; a note says
- * how much is left out.
- * Where there is no room at all, they are only named. Pure.
- * @param bounds `together`: the most characters of all materials, of which the first ones have as many as they need
+ * Returns a round's input with its materials below. Two marked lines, which no material can contain, enclose each; the text
+ * says that it is not an instruction. Each is cut to 100,000 characters, or so that all fit in `most`, with a note about the
+ * cut. Without any room, only their names are listed. Pure.
+ * @param bounds `together`: the most characters of all materials; the first ones get all that they need
  */
 export function withMaterials(
   input: string,
@@ -63,7 +62,7 @@ export function withMaterials(
   return [input, ...materials.map(each => material(each, mark, Math.min(room, MOST_CHARACTERS)))].join('\n\n')
 }
 
-/** The same where all materials together have a bound: those that have no room any more are named below the others. */
+/** Does the same with a limit for all materials together; lists the names of those that do not fit. */
 function withFirstMaterials(
   input: string,
   materials: readonly Material[],
@@ -72,7 +71,7 @@ function withFirstMaterials(
   const mark = markFor(materials.map(({ text }) => text))
   const shown: string[] = []
   const left: Material[] = []
-  // Those that are only named have room for it.
+  // Reserve room for the list of names.
   let room = most - input.length - AROUND_CHARACTERS
   let mostTogether = together
   for (const each of materials) {
@@ -106,7 +105,7 @@ function material({ name, text }: Material, mark: string, most: number): string 
 
 const MOST_NAME = 80
 
-/** A name that stays within its line and its quotes. */
+/** Returns a name without line breaks and quotes. */
 function lineOf(name: string): string {
   return name
     .replace(/[\s"\p{Cc}]+/gu, ' ')
@@ -115,7 +114,7 @@ function lineOf(name: string): string {
     .toWellFormed()
 }
 
-/** A word that none of the texts contains. It changes with them, so that nobody can know it before. */
+/** Returns a word that no text contains. It depends on the texts, so nobody can know it before. */
 export function markFor(texts: readonly string[]): string {
   for (let salt = 0; ; salt++) {
     const mark = texts.reduce(hash, salt).toString(36).padStart(11, '0')
@@ -123,7 +122,7 @@ export function markFor(texts: readonly string[]): string {
   }
 }
 
-/** A number of 53 bits that changes with each character (cyrb53, public domain). Not a cryptographic hash: `markFor` looks, too. */
+/** Returns a 53-bit hash (cyrb53, public domain). Not cryptographic: `markFor` also searches the texts. */
 function hash(seed: number, text: string): number {
   let [a, b] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed]
   for (let at = 0; at < text.length; at++) {

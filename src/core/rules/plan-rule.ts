@@ -11,26 +11,26 @@ import {
   type TaskVerdict,
 } from '../state/plan.ts'
 
-/** What is made of one task of the plan. `detail`: why, a sentence; null if the verdict says it all. */
+/** Judgement of one task. `detail`: why, a sentence; null: the verdict says it all. */
 export type Judgement = Omit<EventOf<'task-judged'>, 'type' | 'round'>
 
-/** What a judgement of tasks goes by. */
+/** Facts for the judgement of tasks. */
 interface TaskFacts {
-  /** What `tasks.json` says now. */
+  /** Tasks in `tasks.json` now. */
   tasks: readonly Task[]
-  /** The round that has ended. */
+  /** The round that ended last. */
   round: number
-  /** Whether that came to its end, so that what it worked on and is not done has failed. */
+  /** True if that round completed, so its unfinished tasks have failed. */
   hasWorked: boolean
-  /** Whether agents may have changed the plan since the tasks were judged last; else a person has, or had it changed. */
+  /** True if agents may have changed the plan since the last judgement; false: only a person, or by their order. */
   isAfterRound: boolean
-  /** What the gates came to on this work tree. */
+  /** Gate results on this work tree. */
   results: readonly Pick<GateResult, 'gate' | 'status'>[]
 }
 
 /**
- * The tasks that are said to be done, on which an agent has worked, and that are not taken for done yet; with the phase in
- * which they are written, if that is held to more gates. Pure.
+ * Returns tasks marked done that an agent worked on and that are not accepted yet. They get their new phase if it requires
+ * more gates. Pure.
  */
 export function claimedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly PlanTask[] {
   const claimed = new Map(tasks.filter(({ done }) => done).map(task => [task.id, task]))
@@ -42,8 +42,8 @@ export function claimedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly P
 }
 
 /**
- * What codemachine makes of the tasks after a round, in their order: it owns `done`, and takes a task for done only if an
- * agent has worked on it and no gate stands in the way. Pure.
+ * Judges the tasks after a round, in their order. Codemachine owns `done`: it accepts a task only if an agent worked on it
+ * and no gate fails. Pure.
  */
 export function judgeTasks(plan: TaskPlan, facts: TaskFacts): readonly Judgement[] {
   const { tasks, results, isAfterRound } = facts
@@ -58,7 +58,7 @@ export function judgeTasks(plan: TaskPlan, facts: TaskFacts): readonly Judgement
   return [...judgements, ...gone.map(task => say(task, isAfterRound ? 'put-back' : 'removed', null))]
 }
 
-/** The tasks that a round took out of the plan, to be put back. Pure. */
+/** Returns the tasks that a round removed from the plan, to restore them. Pure. */
 export function lostTasks(plan: TaskPlan, tasks: readonly Task[]): readonly Judgement[] {
   return goneTasks(plan, tasks).map(task => say(task, 'put-back', null))
 }
@@ -87,15 +87,15 @@ function judge(
 const NOBODY = 'No agent has come to the end of any work on it.'
 const UNFINISHED = 'It was worked on, and does not meet its acceptance criteria yet.'
 
-/** What of a task says what is to be done. */
+/** Fields that say what a task demands. */
 const ASKS = ['name', 'details', 'acceptanceCriteria', 'phase'] as const
 
 type Written = ReadonlyMap<string, Readonly<Record<string, unknown>>>
 
 /**
- * The tasks of which a round changed what they ask for. Pure.
- * @param before as `tasks.json` had them before the round; null: not known
- * @param now as it has them now
+ * Returns the tasks whose demands a round changed. Pure.
+ * @param before tasks in `tasks.json` before the round; null: not known
+ * @param now tasks in it now
  */
 export function changedTasks(
   plan: TaskPlan,
@@ -113,7 +113,7 @@ export function changedTasks(
   })
 }
 
-/** The tasks that have another name or phase than is known, while no round has worked: a person changed them. Pure. */
+/** Returns tasks whose name or phase changed while no round worked: a person changed them. Pure. */
 export function editedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly Judgement[] {
   return withKnown(plan, tasks).flatMap(({ task, known }) => {
     const others = othersOf(known, task)
@@ -123,7 +123,7 @@ export function editedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly Ju
   })
 }
 
-/** The tasks that are known already, as they are written and as they are known. */
+/** Returns the known tasks, as written now and as known. */
 function withKnown({ tasks: all }: TaskPlan, tasks: readonly Task[]): { task: Task; known: PlanTask }[] {
   const byId = new Map(all.map(task => [task.id, task]))
   return tasks.flatMap(task => {
@@ -132,7 +132,7 @@ function withKnown({ tasks: all }: TaskPlan, tasks: readonly Task[]): { task: Ta
   })
 }
 
-/** What of a task is not as it is known. */
+/** Returns the fields of a task that differ from the known ones. */
 function othersOf(known: PlanTask, { name, phase }: Task): (typeof ASKS)[number][] {
   const isOther = { name: known.name !== name, phase: known.phase !== (phase ?? null) }
   return [...(isOther.name ? (['name'] as const) : []), ...(isOther.phase ? (['phase'] as const) : [])]
@@ -142,7 +142,7 @@ function sayNow({ id, name, phase }: Task, verdict: TaskVerdict, detail: string)
   return { task: id, name, phase: phase ?? null, verdict, detail }
 }
 
-/** A task that nobody planned is not done by being written down. */
+/** A new task cannot start as done. */
 function judgeNew(task: Task): Judgement[] {
   const { id, name, phase = null } = task
   const added = { task: id, name, phase, verdict: 'added', detail: null } as const
@@ -154,7 +154,7 @@ function notDone(task: PlanTask, round: number, verdict: 'refused' | 'failed', w
   return failures < MOST_FAILURES ? say(task, verdict, why) : say(task, 'parked', parkedBecause(failures, why))
 }
 
-/** Why a task is parked, a sentence or two. */
+/** Returns why a task is parked, one or two sentences. */
 function parkedBecause(failures: number, why: string): string {
   return `It failed ${failures} times. ${why}`
 }
@@ -164,8 +164,8 @@ function say({ id, name, phase }: PlanTask, verdict: TaskVerdict, detail: string
 }
 
 /**
- * The gates that a task which is said to be done has to pass: those that are required. One that has never passed yet says
- * nothing while a project is only being planned and built: it holds up what is to test and to run it. Pure.
+ * Returns the required gates of the claimed tasks. Before the test phase, gates that never passed do not count: a half-built
+ * project cannot pass them. Pure.
  */
 export function gatesForTasks(gates: readonly Gate[], plan: TaskPlan, claimed: readonly PlanTask[]): readonly Gate[] {
   return gates.filter(({ name, required }) => required && claimed.some(task => countsFor(task, plan, name)))

@@ -1,13 +1,13 @@
 import type { RefusalReason } from '../events/events.ts'
 
 interface Refusal {
-  /** What the agent of the next round is to do; it follows the fact in the journal, and in the notes for that round. */
+  /** Advice for the next round's agent, after the fact in the journal and in its notices. */
   agent: string
-  /** What a person reads: the fact, where theirs is in other words, and what happens next. */
+  /** Words for a person: the fact, if worded differently, and what happens next. */
   person: { fact?: string; next: string }
 }
 
-/** Who is told what of a claim that is refused, by its reason. */
+/** Words about a refused claim, by its reason. */
 const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   'tasks-left': { agent: '', person: { next: 'Work continues.' } },
   'progress-left': { agent: 'Finish it, or move it to Done if it is.', person: { next: 'Work continues.' } },
@@ -46,13 +46,15 @@ const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   },
 }
 
-/** What is journaled of a refusal, and told to the agent of the next round: the fact, and what to do. */
+/** Returns the journaled text of a refusal for the next round's agent: the fact, and what to do. */
 export function refusalForAgent(reason: RefusalReason, fact: string): string {
   const { agent } = REFUSALS[reason]
   return agent === '' ? fact : `${fact} ${agent}`
 }
 
-/** What a person reads of a refusal in a journal, of this version or an earlier one. `next`: what happens next. */
+/**
+ * Returns the words for a person about a journaled refusal, of this version or an earlier one. `next`: what happens next.
+ */
 export function refusalForPerson({ reason, detail }: { reason: string; detail: string }): {
   fact: string
   next: string

@@ -3,37 +3,37 @@ import type { EventOf } from '../events/events.ts'
 import type { Parsed } from '../shapes/memory.ts'
 import type { AskedAnswer } from './answer.ts'
 
-/** With what reviews are made; null: what the rounds have. */
+/** Settings of reviews; null: as the rounds. */
 export type ReviewTerms = NonNullable<EventOf<'session-created'>['review']>
 
-/** Why a review is made: a person wants one before done, or a round changed what a gate protects. */
+/** Cause of a review: a person wants one before done, or a round changed protected files. */
 export type ReviewCause = EventOf<'review-started'>['causes'][number]
 
-/** What a reviewer answered. `agreed`: the work is what was asked for, and may be called done. */
+/** A reviewer's answer. `agreed`: the work meets the request, and may count as done. */
 export type ReviewAnswer = NonNullable<EventOf<'review-ended'>['answer']>
 
-/** Something that a reviewer wants to have mended. */
+/** A fault that a reviewer wants fixed. */
 export type Finding = ReviewAnswer['findings'][number]
 
 /** The reviews of a session so far. */
 export interface Reviews {
-  /** How many gave an answer. */
+  /** Number of answered reviews. */
   answered: number
-  /** How many in a row gave none. */
+  /** Consecutive reviews without an answer. */
   withoutAnswer: number
-  /** The tree that the last one agreed to; null if it did not agree. */
+  /** The tree that the last review agreed to; null: it did not agree. */
   agreedTo: string | null
-  /** The digest of the configuration that gates run through to which one has agreed; null if none has. */
+  /** Digest of the gate configuration that a review agreed to; null: none. */
   agreedConfiguration: string | null
-  /** Of what the last one that answered was; null if there was none. */
+  /** Round and tree of the last answered review; null: none. */
   of: { round: number; tree: string } | null
-  /** What the last one found; null if there was none. */
+  /** Answer of the last review; null: none. */
   last: ReviewAnswer | null
-  /** Of these, what one before it had found, too: it is left to the person. */
+  /** Its findings that an earlier review already had; they are left to the person. */
   repeated: readonly Finding[]
-  /** What tells findings of all reviews apart (`findingKey`). */
+  /** Keys of the findings of all reviews (`findingKey`). */
   seen: readonly string[]
-  /** Why the answer of the last one could not be used; null if it could. */
+  /** Why the last answer was unusable; null: it was usable. */
   problem: string | null
 }
 
@@ -49,7 +49,7 @@ export const NO_REVIEWS: Reviews = {
   problem: null,
 }
 
-/** The findings of an answer that no review before it had, and those that one had. */
+/** Splits an answer's findings into new and repeated ones. */
 export function splitFindings(
   { seen }: Reviews,
   { findings }: ReviewAnswer,
@@ -60,8 +60,8 @@ export function splitFindings(
 }
 
 /**
- * What of a finding is compared with others, as one text. Two are of the same thing if they are about the same file,
- * speak of the same code where both name some, and share most of their words, whatever the forms and the order of these.
+ * Returns the comparison key of a finding, one text. Two findings are the same if they name the same file, share a code name
+ * if both have some, and share most words in any form and order.
  */
 export function findingKey({ file, problem }: Finding): string {
   const quoted = [...problem.matchAll(QUOTED)].map(([, code = '']) => code)

@@ -1,19 +1,19 @@
 import type { RunAllowance, SessionLimits, Used } from '../events/outcome.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../state/state.ts'
 
-/** A limit by its name in `SessionLimits`. */
+/** Name of a limit in `SessionLimits`. */
 export type LimitName = keyof SessionLimits & keyof Used
 
-/** The limits of a session's own; what is left out is not limited. */
+/** A session's own limits; left out: no limit. */
 type OwnLimits = { readonly [Name in LimitName]?: number | undefined }
 
-/** Every limit, in the order in which they are looked at. */
+/** All limits, in the order of checks. */
 const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens', 'cost'] as const satisfies readonly LimitName[]
 
-/** Nothing of any limit. */
+/** No use of any limit. */
 export const NOTHING_USED: Used = { rounds: 0, timeMs: 0, tokens: 0 }
 
-/** The allowance once a session has used so much more of it. Pure. */
+/** Adds a session's use to the allowance. Pure. */
 export function withUsed({ used, ...run }: RunAllowance, more: Used): RunAllowance {
   return {
     ...run,
@@ -27,8 +27,8 @@ export function withUsed({ used, ...run }: RunAllowance, more: Used): RunAllowan
 }
 
 /**
- * What the next session of a run may take: its own limits, and of each never more than the run has left. Pure.
- * @param usualRounds how many rounds it has where nothing limits it
+ * Returns the limits of a run's next session: its own, but never more than the run has left. Pure.
+ * @param usualRounds its number of rounds if nothing limits it
  */
 export function limitsInRun(run: RunAllowance, own: OwnLimits, usualRounds: number): SessionLimits {
   const { limits, used, keepsUsual = false } = run
@@ -46,21 +46,21 @@ export function limitsInRun(run: RunAllowance, own: OwnLimits, usualRounds: numb
   }
 }
 
-/** The first limit of which nothing is left for another session; null if there is something left of each. Pure. */
+/** Returns the first used-up limit; null: some of each is left. Pure. */
 export function usedUp({ limits, used }: RunAllowance): LimitName | null {
   return LIMIT_NAMES.find(name => (used[name] ?? 0) >= (limits[name] ?? Number.POSITIVE_INFINITY)) ?? null
 }
 
-/** The first limit of which somebody wants more than the run has in all; null if there is none. Pure. */
+/** Returns the first limit whose wanted value exceeds the run's total; null: none. Pure. */
 export function beyondRun({ limits }: Pick<RunAllowance, 'limits'>, wanted: OwnLimits): LimitName | null {
   const isBeyond = (name: LimitName) => (wanted[name] ?? 0) > (limits[name] ?? Number.POSITIVE_INFINITY)
   return LIMIT_NAMES.find(isBeyond) ?? null
 }
 
 /**
- * The allowance of a run that goes on with a session of it. What a person says now is for that session as a whole and what
- * waits behind it, so what earlier sessions have used of such a limit counts no more. Pure.
- * @param said the limits that are said now; what is left out stays
+ * Returns the allowance of a run that resumes a session. New limits apply to that session as a whole and to the queue after
+ * it, so earlier use of these limits no longer counts. Pure.
+ * @param said new limits; left out: unchanged
  */
 export function allowanceAtResume(run: RunAllowance, said: Partial<SessionLimits>): RunAllowance {
   const { limits, used } = run
@@ -77,9 +77,9 @@ export function allowanceAtResume(run: RunAllowance, said: Partial<SessionLimits
 }
 
 /**
- * What a session may take once its run may take something else. Of what its prompt or a person wanted for it alone, which is
- * less than the run had left, it never gets more. Pure.
- * @param usualRounds how many rounds it has where nothing limits it
+ * Returns a session's limits after its run's limits changed. It never gets more than its own, smaller limits from its prompt
+ * or a person. Pure.
+ * @param usualRounds its number of rounds if nothing limits it
  */
 export function limitsOnceChanged(
   state: Pick<SessionState, 'limits' | 'run' | 'queued'>,
@@ -96,17 +96,17 @@ export function limitsOnceChanged(
   return limitsInRun(run, Object.assign({}, ...LIMIT_NAMES.map(own)), usualRounds)
 }
 
-/** Whether nothing limits the run, so that the session has the usual number of rounds. */
+/** Returns true if nothing limits the run, so the session has the default number of rounds. */
 function isFree({ run }: Pick<SessionState, 'run'>): boolean {
   return run !== null && LIMIT_NAMES.every(name => (run.limits[name] ?? null) === null)
 }
 
-/** Left out where there is none: most people name no prices. */
+/** Omits a zero cost: most people set no prices. */
 function withCost(cost: number): { cost?: number } {
   return cost === 0 ? {} : { cost }
 }
 
-/** What of its limits a session that nobody runs has used. Pure. */
+/** Returns the use of its limits by a session that is not running. Pure. */
 export function usedBy(state: SessionState): Used {
   const { roundsUsed: rounds, cost } = state
   const used = { rounds, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }

@@ -3,46 +3,46 @@ import type { StallReason } from '../events/outcome.ts'
 import type { Notice } from './notices.ts'
 
 /**
- * How far a session has got stuck (docs/inside/design.md, "No progress"). Rounds get nowhere if their work tree and memory
- * files come out as one of the last ones left them, or if the same claim is refused for the same reason.
+ * Lack of progress of a session (docs/inside/design.md, "No progress"). A round makes none if it leaves work tree and memory
+ * as a recent round did, or if its claim is refused for the same reason.
  */
 export interface Stall {
-  /** Rounds in a row that came out the same, the first of them included. */
+  /** Consecutive rounds with the same result, including the first. */
   idleRounds: number
   sameRefusals: number
-  /** By what the last refusal is known, and the round that it was of. */
+  /** Key of the last refusal, and its round. */
   refusal: { of: string; round: number } | null
-  /** What has been done about it. */
+  /** The remedy used so far; null: none. */
   remedy: StallRemedy | null
-  /** What the last rounds left: work tree and memory. */
+  /** Results of the last rounds: work tree and memory. */
   seen: readonly string[]
-  /** What those that came out the same said at their ends. */
+  /** Last words of the rounds with the same result. */
   tried: readonly string[]
 }
 
 export const NO_STALL: Stall = { idleRounds: 0, sameRefusals: 0, refusal: null, remedy: null, seen: [], tried: [] }
 
-/** How many results are remembered, so that undoing and redoing the same is seen too. */
+/** Number of stored results, to detect undoing and redoing, too. */
 const MOST_SEEN = 6
 const MOST_TRIED = 3
-/** A round whose commands and tools ran that long, and for half of its time, has waited on something real. */
+/** A round whose commands and tools ran this long, and for half of its time, had a real wait. */
 const REAL_WAIT_MS = 5 * 60_000
 
 type RoundEnded = EventOf<'round-ended'>
 
-/** What the rule wants to know of a round while it ran. */
+/** Facts from a round's run for this rule. */
 interface WhileRunning {
   commandMs: number
   lastWords: string | null
   steered: readonly Notice[]
   part: string | null
-  /** Of its part. */
+  /** From `PartKind`. */
   countsForStall: boolean
 }
 
-/** The stall after one more round. A round that the rule does not judge leaves it as it was. Pure. */
+/** Returns the stall after one more round; exempt rounds do not change it. Pure. */
 export function stallAfterRound(before: Stall, event: RoundEnded, running: WhileRunning): Stall {
-  // Where a template has several kinds of rounds, others lie between two that may claim.
+  // With several kinds of rounds, other rounds come between two that may claim.
   const claimedJustNow = before.refusal !== null && (running.part !== null || event.round - before.refusal.round <= 1)
   const stall: Stall = claimedJustNow ? before : { ...before, refusal: null, sameRefusals: 0 }
   if (isExempt(event, running)) return stall
@@ -58,7 +58,7 @@ export function stallAfterRound(before: Stall, event: RoundEnded, running: While
   }
 }
 
-/** Not judged: what only makes a plan, which has a bound of its own, what did not count, what fell silent, what a person broke off or talked to, and what waited on a command that takes long. */
+/** Exempt: planning (it has its own limit), uncounted, silent, interrupted or steered rounds, long waits on a command. */
 function isExempt(
   { counts, outcome, durationMs }: RoundEnded,
   { commandMs, steered, countsForStall }: WhileRunning,
@@ -69,15 +69,15 @@ function isExempt(
 }
 
 /**
- * The stall after the claim of a round was refused. Pure.
- * @param of by what the same refusal is known
+ * Returns the stall after a round's claim was refused. Pure.
+ * @param of key of equal refusals
  */
 export function stallAfterRefusal(stall: Stall, round: number, of: string): Stall {
   const again = stall.refusal?.of === of
   return { ...stall, refusal: { of, round }, sameRefusals: again ? stall.sameRefusals + 1 : 1 }
 }
 
-/** What is to be done now; `end`: nothing helps. */
+/** The next action; `end`: nothing helps. */
 type StallStep = { kind: 'remedy'; remedy: StallRemedy; why: StallReason; rounds: number } | StallEnd
 
 interface StallEnd {
@@ -86,7 +86,7 @@ interface StallEnd {
   rounds: number
 }
 
-/** What a stall calls for after `stallRounds` rounds without progress: another way, then more effort, then the end. Pure. */
+/** Returns the action after `stallRounds` idle rounds: another way, then more effort, then the end; null: none. Pure. */
 export function stallStep({ idleRounds, sameRefusals, remedy }: Stall, stallRounds: number): StallStep | null {
   const why: StallReason = sameRefusals > idleRounds ? 'same-refusal' : 'nothing-changed'
   const rounds = Math.max(idleRounds, sameRefusals)
@@ -98,7 +98,7 @@ export function stallStep({ idleRounds, sameRefusals, remedy }: Stall, stallRoun
 
 const HIGHER: Readonly<Record<string, string>> = { minimal: 'high', low: 'high', medium: 'high', high: 'xhigh' }
 
-/** A reasoning effort above this one; the same if none is known to be. Codex's own choice is below `high`. */
+/** Returns a higher reasoning effort; the same if no higher one is known. Codex's own choice is below `high`. */
 export function higherEffort(effort: string | null): string | null {
   return effort === null ? 'high' : (HIGHER[effort] ?? effort)
 }

@@ -5,36 +5,36 @@ export interface Agent {
   displayName: string
   description: string
   promptPath: string
-  /** `null` leaves the choice to the settings and to codex; so for `modelReasoningEffort`. */
+  /** Null: the settings or codex choose; same for `modelReasoningEffort`. */
   model: string | null
   modelReasoningEffort: string | null
-  /** That its calls run on, with its own model alone; left out: that of the rounds. */
+  /** Engine of its calls, with only its own model; left out: the rounds' engine. */
   engine?: string
   enabled: boolean
-  /** Left out: `config/*.agents.js` alone says all of it. */
+  /** Left out: defined only by `config/*.agents.js`. */
   source?: AgentSource
 }
 
-/** Where an agent comes from that the person or the project has, or has changed. */
+/** Source of an agent that the person or the project added or changed. */
 interface AgentSource {
-  /** Whose settings file; `folder`: a prompt in `.codemachine/agents`, which has nothing else. */
+  /** Owner of the settings file; `folder`: only a prompt in `.codemachine/agents`. */
   of: 'person' | 'project' | 'folder'
-  /** Where it stands: `codemachine.toml:3`. */
+  /** File and line: `codemachine.toml:3`. */
   place: string
-  /** Where it is disabled; left out: where it stands. */
+  /** File and line that disable it; left out: `place`. */
   disabledAt?: string
-  /** Its prompt, as it was read; left out: as it ships, or in the folder. */
+  /** Its prompt as read; left out: the shipped one, or the one in the folder. */
   prompt?: { path: string; place: string; text: string }
 }
 
-/** What a settings file says of an agent in a table `[agents.NAME]`, checked but for its prompt. What is left out is as it ships. */
+/** An agent's table `[agents.NAME]` in a settings file, checked except for its prompt. Left out: the shipped value. */
 export interface AgentTable {
   name: string
   of: 'person' | 'project'
   place: string
   /** The place of each key. */
   places: Readonly<Record<string, string>>
-  /** Absolute; what `prompt` is relative to. */
+  /** Absolute base of `prompt`. */
   folder: string
   prompt?: string | undefined
   model?: string | undefined
@@ -44,7 +44,7 @@ export interface AgentTable {
   description?: string | undefined
 }
 
-/** What the settings say of agents. `remarks`: which of the project's are passed over, and why, a sentence each. */
+/** Agents of the settings. `remarks`: which of the project's are ignored, and why, a sentence each. */
 export interface AgentTables {
   tables: readonly AgentTable[]
   remarks: readonly string[]
@@ -54,11 +54,11 @@ export interface AgentTables {
 export interface AgentRoster {
   /** Agents that run the rounds of a build. */
   main: readonly Agent[]
-  /** Agents that are given tasks by others. */
+  /** Agents that get tasks from others. */
   sub: readonly Agent[]
   /** The agent that works on goals. */
   goal: Agent
 }
 
-/** A prompt, and whose it is; or why there is none, a sentence. */
+/** A prompt and its owner, or why there is none, a sentence. */
 export type AgentPrompt = { text: string; from: 'person' | 'project' | 'shipped' } | { problem: string }

@@ -1,33 +1,33 @@
-/** A coding agent of another maker, as the person's settings name it: a program that speaks the Agent Client Protocol. */
+/** Another maker's coding agent from the person's settings: a program that speaks the Agent Client Protocol. */
 export interface ExternalEngine {
-  /** By which `--engine` and threads name it. */
+  /** Its name in `--engine` and in threads. */
   name: string
   /** The program, by its name on PATH or its absolute path, and its arguments. */
   command: readonly [string, ...string[]]
-  /** Folders that it may write beside the work directory: absolute. It keeps its login and its sessions there. */
+  /** Absolute folders that it may write outside of the work directory; it stores its login and sessions there. */
   home: readonly string[]
   /** Files and folders of the work directory that it may not write: its configuration, which names programs to run. */
   configuration: readonly string[]
-  /** Variables that it has beside those of the person. */
+  /** Variables in addition to the person's environment. */
   env: Readonly<Record<string, string>>
-  /** The same where its box holds it. */
+  /** Additional variables inside its box. */
   boxEnv: Readonly<Record<string, string>>
-  /** Hosts that it and its commands reach, as codex's profiles write them (`*.example.com`); true: all. */
+  /** Hosts that it and its commands reach, as in codex's profiles (`*.example.com`); true: all. */
   network: true | readonly string[]
-  /** The modes in which it asks nobody, by the ids that it offers, the first choice first: what it may do is what its box lets it do. */
+  /** Ids of its modes without questions, first choice first; its box limits what it may do. */
   modes: readonly string[]
 }
 
-/** Which engines worked on a session, each by its name. */
+/** Engines that worked on a session, by name. */
 export interface EnginesAtWork {
-  /** Rounds that began. */
+  /** Started rounds. */
   rounds: Record<string, number>
-  /** The last changes between them, each with the round that began so. */
+  /** The last engine changes, each with its first round. */
   changes?: { round: number; from: string; to: string }[] | undefined
-  /** Calls of agents that have an engine of their own. */
+  /** Calls of agents with their own engine. */
   agents?: Record<string, number> | undefined
-  /** That of the reviewer, where it has one. */
+  /** The reviewer's engine; left out: none of its own. */
   review?: string | undefined
-  /** Hosts that its agents reached, and their commands with them; `*`: all. */
+  /** Hosts that its agents and their commands reached; `*`: all. */
   reached?: Record<string, string[]> | undefined
 }

@@ -1,9 +1,9 @@
 import type { EventOf } from '../events/events.ts'
 
-/** A memory file that could not be used, and what became of it. */
+/** An unusable memory file, and what was done with it. */
 export type MemoryProblem = EventOf<'memory-broken'>['problem']
 
-/** The words of the person that were found changed, and what became of them. */
+/** A found change of the person's words, and what was done about it. */
 export type GoalChange = Omit<EventOf<'goal-restored'>, 'type' | 'round'>
 
 /** The front matter and open work of a `MAIN.md`. */
@@ -13,7 +13,7 @@ export interface MainFile {
   shortTitle: string | null
   /** Unchecked `- [ ]` entries and plain bullets under "In progress" and "Todo", in their order. */
   open: readonly string[]
-  /** What stands under "Why nothing is needed", on one line, at most 1,000 characters; left out: nothing. */
+  /** The text under "Why nothing is needed", on one line, at most 1,000 characters; left out: nothing. */
   whyNothing?: string
 }
 
@@ -25,17 +25,17 @@ export interface Task {
   phase?: string
 }
 
-/** What codemachine writes about a task: whether it is done, and why nobody works on it any more. */
+/** Codemachine's marks on a task: done, and why it is parked. */
 export interface TaskMark {
   id: string
   done?: boolean
-  /** Null takes it back. */
+  /** Null: removes the mark. */
   parked?: string | null
-  /** The task as it is to stand there if it does not. */
+  /** The task to restore if it is missing. */
   lost?: Readonly<Record<string, unknown>>
 }
 
-/** The memory files as they are written. */
+/** Texts of the memory files. */
 export interface MemoryTexts {
   /** `MAIN.md`. */
   main: string
@@ -43,49 +43,48 @@ export interface MemoryTexts {
   tasks: string
 }
 
-/** What the memory files of a session say now. */
+/** Content of a session's memory files now. */
 export interface MemorySnapshot {
   main: MainFile
   tasks: readonly Task[]
-  /** Files that were broken at this reading; `main` and `tasks` are then the last good ones. */
+  /** Files found broken by this read; `main` and `tasks` are then the last good ones. */
   problems: readonly MemoryProblem[]
-  /** What a person should know of how git was kept from the memory, one sentence; left out: it was. */
+  /** Warning about excluding the memory from git, one sentence; left out: it worked. */
   warning?: string
-  /** The goal in `MAIN.md` was found changed at this reading, and is back in `texts`; left out: it was not. */
+  /** A changed goal in `MAIN.md` found by this read, restored in `texts`; left out: unchanged. */
   goalChange?: GoalChange
   /**
-   * A hash (hex) of MAIN.md, tasks.json and kb/ as this reading left them, a done claim included. The same hash after
-   * two rounds: the second has added nothing that a later one could read.
+   * A hash (hex) of MAIN.md, tasks.json and kb/ after this read, including a done claim. Equal hashes after two rounds: the
+   * second added nothing readable.
    */
   fingerprint: string
   texts: MemoryTexts
 }
 
-/** The memory of one session, read and mended between its rounds. */
+/** The memory of one session, read and repaired between its rounds. */
 export interface Memory {
   /**
-   * What the files say now. Sets aside what is broken and puts the last good copy back, and the goal in `MAIN.md` where it is
-   * another one, so call it only while no agent is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen, or the disk is full.
+   * Reads the files. Moves broken ones aside and restores the last good copy, and restores a changed goal in `MAIN.md`; so
+   * no agent may write meanwhile. Throws a `UserError` only for a broken file without any good copy, or a full disk.
    */
   read(): Promise<MemorySnapshot>
   /**
-   * Puts the done claim of `MAIN.md` back and changes nothing else in it; does nothing if there is no claim. What it
-   * finds broken is told by the next `read`. Throws a `UserError` if the file cannot be written.
+   * Removes the done claim from `MAIN.md` and changes nothing else. The next `read` reports broken files. Throws a
+   * `UserError` if the file cannot be written.
    */
   withdrawClaim(): Promise<void>
   /**
-   * Sets the status in `MAIN.md` to `done` and changes nothing else in it. Resolves with why that was not possible, a sentence;
-   * null: it is so.
+   * Sets the status in `MAIN.md` to `done` and changes nothing else. Resolves with why that failed, a sentence; null: done.
    */
   markDone(): Promise<string | null>
   /**
-   * Writes into `tasks.json` what codemachine says of some of its tasks, and changes nothing else in it. Throws a
-   * `UserError` if the file cannot be written.
+   * Writes codemachine's marks into `tasks.json` and changes nothing else. Throws a `UserError` if the file cannot be
+   * written.
    */
   markTasks(marks: readonly TaskMark[]): Promise<void>
   /**
-   * Puts other texts in the place of both files, which were theirs before. Throws a `UserError` if one cannot be written;
-   * then neither is another.
+   * Replaces both files with earlier texts of theirs. Throws a `UserError` if one cannot be written; then both stay as they
+   * were.
    */
   replaceTexts(texts: MemoryTexts): Promise<void>
 }
@@ -93,43 +92,41 @@ export interface Memory {
 /** The memory files of the scopes of a session (`RoundScope`). */
 export interface ScopeFiles {
   /**
-   * Makes those of a scope that has none yet, and puts the done claim back in those of one that has. What it and its gates
-   * name is looked at from now on, as it is while the session is in it. Call it only while no agent is writing. Throws a
-   * `UserError` if they cannot be made, or the goal is larger than 1 MiB.
+   * Creates the files of a new scope, or removes the done claim from existing ones. From then on, read checks them and its
+   * gates' files. No agent may write meanwhile. Throws a `UserError` if it fails, or the goal exceeds 1 MiB.
    */
   make(scope: Pick<EventOf<'scope-entered'>, 'name' | 'goal' | 'gates'>): Promise<void>
-  /** Puts the done claim back in the files of the session itself, as `Memory.withdrawClaim` does. */
+  /** Removes the done claim from the session's own files, as `Memory.withdrawClaim` does. */
   withdrawOfSession(): Promise<void>
 }
 
-/** What a session keeps for people in its folder in the work directory, beside its memory files. */
+/** A session's files for people, in its folder of the work directory, next to its memory files. */
 export interface FolderFiles {
   /**
-   * Writes a text file there, all of it or nothing, never through a link; one with that content already is left alone.
-   * `file`: relative to the folder, with `/`. `tasks.json` counts as the last good one of the memory from then on. Resolves
-   * with its size and the hash of its bytes (hex), or with why it was not written, a sentence. Rejects with a `UserError`
-   * where there is no room on the disk.
+   * Writes a text file atomically, never through a link; equal content is not touched. `file`: relative to the folder, with
+   * `/`. A written `tasks.json` becomes the memory's last good one. Resolves with size and hash (hex), or why it failed, a
+   * sentence. Rejects with a `UserError` if the disk is full.
    */
   write(file: string, text: string): Promise<{ bytes: number; sha256: string } | { problem: string }>
   /**
-   * Writes the words of the person for agents to read, as a file beside `MAIN.md`, in the place of whatever an agent has put
-   * there. Resolves with its path, relative to the work directory, with `/`; null if it cannot be written.
+   * Writes the person's words for agents into a file next to `MAIN.md`, replacing anything there. Resolves with its path,
+   * relative to the work directory, with `/`; null: it cannot be written.
    */
   writeGoal(text: string): Promise<string | null>
 }
 
-/** The files of the person in the work directory that no round may change, such as a specification. */
+/** The person's files that no round may change, a specification for example. */
 export interface PersonsFiles {
-  /** Notes what these files hold, just before a round; paths relative to the work directory. Those that are not there are left out. */
+  /** Records these files just before a round; paths relative to the work directory. Missing files are skipped. */
   before(paths: readonly string[]): void
   /**
-   * Puts back what is not as it was noted, also by a process that was killed since, and keeps what stood there. Resolves with
-   * what was changed. Call it only while no agent is writing.
+   * Restores changed files, even after a crash since then, and saves the changed versions. Resolves with the changes. No
+   * agent may write meanwhile.
    */
   after(): Promise<readonly GoalChange[]>
 }
 
-/** The memory of a session that has no memory files. */
+/** The memory of a session without memory files. */
 export const NO_MEMORY: Memory = {
   read: async () => ({
     main: { status: '', finiteIncantatem: false, shortTitle: null, open: [] },
@@ -144,10 +141,10 @@ export const NO_MEMORY: Memory = {
   replaceTexts: async () => {},
 }
 
-/** What became of parsing a file: its value, or one sentence that names the place and the mend. */
+/** Result of parsing a file: its value, or one sentence with the place and the fix. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; problem: string }
 
-/** Whether a `MAIN.md` says that its goal is reached. */
+/** Returns true if a `MAIN.md` claims that its goal is reached. */
 export function claimsDone(main: Pick<MainFile, 'status' | 'finiteIncantatem'>): boolean {
   return main.finiteIncantatem || main.status.trim().toLowerCase() === 'done'
 }

@@ -1,7 +1,7 @@
 import type { EventOf } from '../events/events.ts'
 
-/** The issue that a session works on, as its first event says. `title` is a stranger's text. */
+/** The issue that a session works on, from its first event. `title` is a stranger's text. */
 export type IssueRef = NonNullable<EventOf<'session-created'>['issue']>
 
-/** Where the result of a session was published. */
+/** Place where a session's result was published. */
 export type Published = Omit<EventOf<'published'>, 'type'>

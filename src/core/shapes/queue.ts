@@ -1,14 +1,14 @@
 import type { IssueRef } from './published.ts'
 
-/** What the session of a prompt begins with. What is left out is as the run says that takes it. */
+/** Settings of a queued session. Left out: as the run that starts it says. */
 export interface PromptTerms {
-  /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
+  /** Name of a template (`codemachine templates`); left out: one agent, round after round. */
   template?: string | undefined
-  /** Commands that have to pass before done, on top of those of the run. */
+  /** Gates in addition to those of the run. */
   gates?: readonly string[] | undefined
-  /** Whether what it asks for is proved sentence by sentence; left out: as the run says. */
+  /** True: prove the request sentence by sentence; left out: as the run says. */
   prove?: true | undefined
-  /** What it may take: whole numbers, at least 1; `cost`: more than 0. */
+  /** Limits: whole numbers, at least 1; `cost`: more than 0. */
   limits?:
     | {
         rounds?: number | undefined
@@ -17,11 +17,11 @@ export interface PromptTerms {
         cost?: number | undefined
       }
     | undefined
-  /** What the template is told beside the goal. */
+  /** Options of the template. */
   options?: unknown
-  /** The id that its session gets, which no other has; left out: the next one of the day. */
+  /** Unique id of its session; left out: the next one of the day. */
   session?: string | undefined
-  /** Id of a session that it goes on from: what that came to is given to its agents. */
+  /** Id of a session that it follows; its agents get that session's result. */
   follows?: string | undefined
   /** The issue that it works on. */
   issue?: IssueRef | undefined
@@ -32,6 +32,6 @@ export interface QueuedPrompt extends PromptTerms {
   /** Six digits or more, never given twice in one queue: `000001`. */
   id: string
   prompt: string
-  /** When it was added; ISO 8601 in UTC. */
+  /** Time when it was added; ISO 8601 in UTC. */
   at: string
 }

@@ -1,13 +1,13 @@
 /**
- * What became of a command. `done`: the run does it. `kept`: no turn takes the text now; the next round is told. In each
- * other case nothing was done, and the code says why; `refused` is that of a run of an earlier version, which gave no code.
+ * Result of a command. `done`: the run does it. `kept`: no turn accepts the text now, so the next round gets it. All other
+ * codes: nothing was done, for that reason; `refused`: from an earlier version, which gave no code.
  */
 export const REPLY_CODES = [
   'done',
   'kept',
-  /** Between two sessions, or before the first. */
+  /** No session runs: between two, or before the first. */
   'no-session',
-  /** The session is about to end, and takes no more of this kind. */
+  /** The session is ending, and accepts no more of these commands. */
   'ending',
   /** The text of the command cannot be a prompt. */
   'bad-text',
@@ -15,36 +15,36 @@ export const REPLY_CODES = [
   'unknown-agent',
   /** The agent has ended. */
   'agent-ended',
-  /** The turn of the agent takes nothing just now. */
+  /** The agent's turn accepts no text now. */
   'not-heard',
   'not-waiting',
   /** Codex waits for the network by itself. */
   'waits-for-network',
   'already-paused',
   'not-paused',
-  /** It changes its plan next, and holds after that. */
+  /** The session changes its plan next, and pauses after that. */
   'changing-plan',
-  /** A limit of the session is reached, so that no round can change the plan. */
+  /** The session reached a limit, so no round can change the plan. */
   'limit-reached',
-  /** No decision is asked for, or not that one; the first answer has been taken, or the session has ended. */
+  /** No decision or another one is open: it was already answered, or the session has ended. */
   'not-asked',
   /** Another session runs. */
   'other-session',
   /** Another version of the plan waits. */
   'other-version',
   'unknown-choice',
-  /** The choice needs a text, or takes none. */
+  /** The choice needs a text, or (next code) accepts none. */
   'text-missing',
   'text-not-wanted',
-  /** The run is of a version that does not know the command. */
+  /** The run's version does not know the command. */
   'unknown-command',
-  /** The run did not take the command in time. */
+  /** The run did not accept the command in time. */
   'not-taken',
-  /** The run took the command, and did not say in time what became of it. */
+  /** The run accepted the command, but did not report a result in time. */
   'no-answer',
   /** The command was meant for a run that has ended. */
   'run-ended',
-  /** An error of ours; `message` is that of the error. */
+  /** A bug of codemachine; `message`: the error's message. */
   'failed',
   'refused',
 ] as const
@@ -57,7 +57,7 @@ export interface Reply {
   message: string
 }
 
-/** Whether the run does what it was asked, now or with the next round. */
+/** Returns true if the run obeys, now or with the next round. */
 export function isTaken({ code }: Reply): boolean {
   return code === 'done' || code === 'kept'
 }

@@ -1,17 +1,17 @@
 /**
- * What an agent's commands may write, from the strictest: nothing but its memory; the work directory; everything. The
- * words of settings, flags, journals and codex itself, which stand nowhere else.
+ * What an agent's commands may write, strictest first: only its memory; the work directory; everything. Settings, flags,
+ * journals and codex use these words, defined only here.
  */
 export const SANDBOX_MODES = ['read-only', 'workspace-write', 'danger-full-access'] as const
 
 export type SandboxMode = (typeof SANDBOX_MODES)[number]
 
-/** The sandbox that the person has chosen, the same for every round of a run. */
+/** The sandbox that the person chose, the same for every round of a run. */
 export interface SandboxChoice {
   mode: SandboxMode
   network: boolean
-  /** Directories beside the work directory that stay writable: the repository's git directories. Absolute. */
+  /** Writable directories outside of the work directory: the repository's git directories. Absolute. */
   writable: readonly string[]
-  /** Folders of the person's that stay writable, too, as their configuration of codex says. Absolute; left out: none. */
+  /** The person's writable folders from their codex configuration. Absolute; left out: none. */
   roots?: readonly string[]
 }

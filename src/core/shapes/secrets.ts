@@ -1,58 +1,59 @@
-/** A value that must not be shown or stored. `[secret NAME]` takes its place. */
+/** A value that must not be shown or stored. `[secret NAME]` replaces it. */
 export interface Secret {
   name: string
   value: string
   /**
-   * Whether it is looked for encoded and across lines too, as what programs make of it; left out: only as it is written. More of a
-   * text that comes in pieces is held back then, the last character of nearly every piece.
+   * True: it is also searched for encoded and across lines, as programs print it. Left out: only as written. A streamed text
+   * is then held back more: the last character of nearly every piece.
    */
   isEncoded?: true
 }
 
-/** The secrets of the project that a session works in. Their values lie in the records, out of reach of the model. */
+/** The secrets of a session's project. Their values are in the records, where the model cannot read them. */
 export interface SessionSecrets {
-  /** A secret as it is now; null if there is none of that name. A `UserError` for one that is kept but cannot be read. */
+  /** Resolves with the current secret; null: none of that name. Rejects with a `UserError` if it cannot be read. */
   get(key: string): Promise<StoredSecret | null>
   /**
-   * Absolute paths that no command of an agent may read or make, as of now: `.env` files, the records, files in which a
-   * secret was found. Synchronous and bounded; each path's folder is there.
+   * Absolute paths that no agent's command may read or create, as of now: `.env` files, the records, files that contain a
+   * secret. Synchronous and bounded; each path's folder exists.
    */
   unreadable(): readonly string[]
   /**
-   * Searches the files of the work directory that were made or changed since for the values of secrets and their forms.
+   * Searches new and changed files of the work directory for secrets and their encoded forms.
    * @param since ms, wall clock
-   * @returns paths relative to the work directory, with `/`, of files that are not hidden yet; of a git directory that lies elsewhere absolute ones; `problem`: one sentence if not all could be searched
+   * @returns paths of files that are not hidden yet, relative to the work directory, with `/`; absolute in an external git
+   * directory. `problem`: a sentence if not all could be searched
    */
   search(
     since: number,
     secrets: readonly Secret[],
     signal: AbortSignal,
   ): Promise<{ files: readonly string[]; problem: string | null }>
-  /** These files (as `search` names them) are unreadable from now on, and left out of savepoints and diffs. Kept in the records. */
+  /** Makes these files (paths of `search`) unreadable and drops them from savepoints and diffs. Stored in the records. */
   hide(files: readonly string[]): Promise<void>
-  /** What was stored a moment ago is known to the redactor from here on. */
+  /** Reloads the redactor, so that it knows newly stored secrets. */
   refresh(): void
 }
 
-/** A secret of a project as it is kept. */
+/** A stored secret of a project. */
 export interface StoredSecret {
   key: string
   value: string
-  /** The command that says whether the secret is right, by its exit code; null if a person named none. */
+  /** The command that tests the secret, by its exit code; null: none. */
   check: string | null
 }
 
-/** Whether a file, as `search` names it, keeps objects of git: commits, and the files in them. */
+/** Returns true if a path of `search` is a git object file: commits, and the files in them. */
 export function keepsGitObjects(path: string): boolean {
   return /(?:^|\/)objects\/(?:[0-9a-f]{2}\/[0-9a-f]{38,62}|pack\/[^/]+)$/.test(path)
 }
 
-/** The most characters of a secret's name. */
+/** Length limit of a secret's name, characters. */
 const MOST_KEY_CHARACTERS = 64
-/** The most bytes of a secret's value, in UTF-8. */
+/** Size limit of a secret's value, UTF-8 bytes. */
 export const MOST_VALUE_BYTES = 64 * 1024
 
-/** Why a text cannot be the name of a secret, as one sentence; null if it can. */
+/** Returns why a text is not a valid secret name, one sentence; null: it is valid. */
 export function problemOfKey(key: string): string | null {
   if (key.length > MOST_KEY_CHARACTERS) {
     return `The name of a secret has at most ${MOST_KEY_CHARACTERS} characters; this one has ${key.length}.`
@@ -65,7 +66,7 @@ export function problemOfKey(key: string): string | null {
   return `${key} cannot be the name of a secret, because it changes how programs work; use another one, such as MY_${key}.`
 }
 
-/** Variables that the system, a shell or a usual tool reads by itself, and whose value changes what it does. */
+/** Variables that the system, shells or common tools read, and that change what they do. */
 const TAKEN: ReadonlySet<string> = new Set(
   `PATH HOME USER LOGNAME SHELL PWD OLDPWD CDPATH IFS ENV BASH_ENV BASHOPTS SHELLOPTS POSIXLY_CORRECT PROMPT_COMMAND PS0 PS1
   PS2 PS3 PS4 TERM TERMINFO TERMCAP LANG LANGUAGE TZ TZDIR TMP TEMP TMPDIR EDITOR VISUAL PAGER MANPAGER BROWSER LESS LESSOPEN
@@ -83,7 +84,7 @@ const TAKEN: ReadonlySet<string> = new Set(
 )
 const TAKEN_BEGINNINGS =
   /^(?:(?:LD|DYLD|GIT|SSH|CODEX|CODEMACHINE|NPM_CONFIG|LC|XDG|BASH_FUNC)_|PYTHON|GLIBC_TUNABLES$|NODE_(?:V8|DEBUG|ICU|PENDING|PRESERVE|REDIRECT|COMPILE|DISABLE)_)/
-/** Of tools that read a password or a token from a variable of their own as well. */
+/** Variables of tools that also read a password or token from one. */
 const TAKEN_OF_TOOLS =
   /^(?:PIP|UV|CARGO|YARN|PNPM|COREPACK|DOCKER|COMPOSE|BUNDLE|RUBY|MALLOC|ASAN|LSAN|TSAN|UBSAN|DBUS|SYSTEMD)_(?!.*(?:TOKEN|PASSWORD|SECRET|KEY)$)/
 
@@ -91,7 +92,7 @@ function isTaken(key: string): boolean {
   return TAKEN.has(key) || TAKEN_BEGINNINGS.test(key) || TAKEN_OF_TOOLS.test(key)
 }
 
-/** Why bytes or a text cannot be the value of a secret, as one sentence without the value; null if they can. */
+/** Returns why a value is not valid, one sentence without the value; null: it is valid. */
 export function problemOfValue(value: Uint8Array | string): string | null {
   const bytes = typeof value === 'string' ? new TextEncoder().encode(value) : value
   if (bytes.length === 0) return 'The value is empty; a secret has at least one byte.'
@@ -110,10 +111,10 @@ function isUtf8(bytes: Uint8Array): boolean {
   }
 }
 
-/** Fewer characters would be found in texts that have nothing to do with the secret. */
+/** Shorter values would match unrelated texts. */
 const LEAST_CHARACTERS = 8
 
-/** Whether a value is too short to be looked for: the output of commands that use it is withheld whole. */
+/** Returns true if a value is too short to search for; then the whole output of commands that use it is withheld. */
 export function isShortSecret(value: string): boolean {
   return value.trim().length < LEAST_CHARACTERS
 }

@@ -4,13 +4,13 @@ import type { Parsed } from './memory.ts'
 import type { WantedCommand, WantedSecret } from './shell.ts'
 import { MOST_TEXT, readCall, text } from './tools.ts'
 
-/** The most of a line for a shell, in characters; and the most secrets of one command. */
+/** Limits: characters of a command line, secrets of one command. */
 const MOST_COMMAND = 16_000
 const MOST_SECRETS = 20
 
-/** What an agent says in a turn of a round that works without tools. */
+/** An agent's answer in a round without tools. */
 export interface StepAnswer extends WantedCommand {
-  /** Whether it says that its work is done; with a command it is none yet. */
+  /** True if the agent says that it is done; with a command, it is not yet. */
   done: boolean
   thoughts: string
   ask: WantedSecret | null
@@ -49,7 +49,7 @@ const STEP_FIELDS = {
   thoughts: { type: 'string' },
 } as const
 
-/** What an agent is asked for in each turn of a round that works without tools, and what is taken: fields that it does not need may be missing. */
+/** Schemas for each turn of a round without tools: `schema` is sent, `accepts` allows unneeded fields to be missing. */
 export const STEP_ANSWER: Readonly<Record<'schema' | 'accepts', JsonSchema>> = {
   schema: {
     type: 'object',
@@ -116,12 +116,12 @@ const stepSchema = v.pipe(
   v.transform(({ ask_human: ask, ...rest }): StepAnswer => ({ ...rest, ask: ask ?? null })),
 )
 
-/** The command in a call's arguments; or what is wrong with them, a sentence for the agent. */
+/** Parses the command in a call's arguments, or returns their problem, a sentence for the agent. */
 export function readRunShell(args: unknown): WantedCommand | { problem: string } {
   return readCall(shellSchema, args, { fields: '`command` and `secrets`', result: 'Nothing was run' })
 }
 
-/** The secret that the arguments of a call ask for; or what is wrong with them, a sentence for the agent. */
+/** Parses the secret in a call's arguments, or returns their problem, a sentence for the agent. */
 export function readAskHuman(args: unknown): WantedSecret | { problem: string } {
   return readCall(secretSchema, args, {
     fields: '`question`, `key_name`, `storage` and `reason`',
@@ -129,7 +129,7 @@ export function readAskHuman(args: unknown): WantedSecret | { problem: string } 
   })
 }
 
-/** What an agent says in a turn without tools; or what is wrong with it, a sentence for the agent. */
+/** Parses an agent's answer in a turn without tools; a problem is a sentence for the agent. */
 export function readStepAnswer(value: unknown): Parsed<StepAnswer> {
   const fields = '`command`, `done` and `thoughts`'
   const read = readCall(stepSchema, value, { fields, result: 'Nothing was run', call: 'answer' })

@@ -1,24 +1,23 @@
 import type { HostTool } from '../engine.ts'
 
-/** A line for a shell, and what it has beside what the commands of rounds have. */
+/** A shell command line, and its settings that differ from rounds' commands. */
 export interface ShellCommand {
-  /** Run as `bash -c` runs it, in the work directory, with an empty standard input. */
+  /** Run by `bash -c`, in the work directory, with an empty standard input. */
   run: string
-  /** Variables that it has whatever else is said of its environment. */
+  /** Variables that always apply, whatever its other environment is. */
   env: Readonly<Record<string, string>>
-  /** Absolute paths that it can neither read nor make, where the sandbox can deny that (`Engine.hidesFiles`). */
+  /** Absolute paths that it cannot read or create, if the sandbox can deny that (`Engine.hidesFiles`). */
   unreadable: readonly string[]
   timeoutMs: number
-  /** Ends it, and all that it has started. */
+  /** Ends it and all processes that it started. */
   signal: AbortSignal
-  /** How much of the end of each stream is kept. */
+  /** Most characters to return from the end of each stream. */
   mostCharacters: number
 }
 
 /**
- * How it ended, after how long, and the ends of what it printed. `timed-out`, `broken-off`: it was ended, with all that it had
- * started. `not-started`: nothing could be run, or codex died under it; `problem` is a sentence. A program that is not there
- * is an exit code, 127.
+ * Its end, duration and last output. `timed-out`, `broken-off`: it was ended with all its processes. `not-started`: nothing
+ * could run, or codex died; `problem` is a sentence. A missing program exits with 127.
  */
 export type ShellEnd = (
   | { kind: 'exited'; exitCode: number }
@@ -28,26 +27,26 @@ export type ShellEnd = (
 ) & { durationMs: number; stdout: string; stderr: string }
 
 /**
- * Runs commands in the sandbox of the rounds, any number side by side. One with variables of its own gets a temporary folder of
- * its own (`TMPDIR`, `TMP`, `TEMP`), which is removed after it, and writes no other one. Disposing of it breaks them off.
+ * Runs commands in the sandbox of the rounds, any number in parallel. One with its own variables gets its own temporary
+ * folder (`TMPDIR`, `TMP`, `TEMP`), removed afterwards, and writes no other one. Disposal stops all.
  */
 export interface Shell extends AsyncDisposable {
-  /** Resolves when nothing is left of the command that can be found. Never rejects for what it or codex does. */
+  /** Resolves when no findable process of the command is left. Never rejects because of the command or codex. */
   run(command: ShellCommand): Promise<ShellEnd>
 }
 
-/** Name of the tool by which an agent has codemachine run a command, with secrets if it needs them. */
+/** Name of the tool that runs an agent's command in codemachine, with secrets if needed. */
 export const RUN_SHELL = 'run_shell'
-/** Name of the tool by which an agent asks a person for a secret. */
+/** Name of the tool to ask a person for a secret. */
 export const ASK_HUMAN = 'ask_human'
 
-/** What an agent wants run; `secrets`: names. */
+/** A command requested by an agent; `secrets`: names. */
 export interface WantedCommand {
   command: string
   secrets: readonly string[]
 }
 
-/** The secret that an agent wants from a person; `reason`: why the one that is there does not work, null if there is none. */
+/** A secret requested by an agent; `reason`: why the current one does not work, null: there is none. */
 export interface WantedSecret {
   question: string
   key: string

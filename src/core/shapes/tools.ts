@@ -1,37 +1,37 @@
 import * as v from 'valibot'
 import type { HostTool, ToolAnswer } from '../engine.ts'
 
-/** A tool that codemachine answers itself; `T` is what a call asks for. */
+/** A tool that codemachine answers; `T`: the parsed arguments. */
 export interface AnsweredTool<T extends object = object> {
-  /** What agents are told of it. */
+  /** Its description for agents. */
   readonly offer: HostTool
-  /** What is asked for in the arguments that a model wrote; or what is wrong with them, a sentence for the model. */
+  /** Parses a model's arguments, or returns their problem, a sentence for the model. */
   read(args: unknown): T | { problem: string }
-  /** Does it. `over` is aborted when nobody waits for the answer any more. */
+  /** Runs the call. `over` is aborted when nobody waits for the answer any more. */
   answer(call: T, over: AbortSignal): Promise<ToolAnswer>
 }
 
-/** Name of the tool by which an agent gives work to another one. */
+/** Name of the tool that gives work to another agent. */
 export const RUN_AGENT = 'run_agent'
 
-/** What an agent is asked for: `paths` are the folders that it may write in, null: the whole work directory. */
+/** A task for an agent. `paths`: the folders that it may write in; null: the whole work directory. */
 export interface AgentTask {
   agent: string
   task: string
   paths: readonly string[] | null
 }
 
-/** The most that a task may take, in bytes of UTF-8. */
+/** Size limit of a task, UTF-8 bytes. */
 const MOST_TASK_BYTES = 256 * 1024
 
-/** Why nobody can be asked for this, a sentence; null if somebody can. */
+/** Returns why a task is invalid, a sentence; null: it is valid. */
 export function problemOfTask(task: string): string | null {
   if (task.trim() === '') return 'The task is empty; say what to do.'
   if (Buffer.byteLength(task) <= MOST_TASK_BYTES) return null
   return `The task is larger than ${MOST_TASK_BYTES / 1024} KiB; put what is long into a file, and name the file.`
 }
 
-/** The tool by which an agent gives work to another one, and waits for what comes of it. */
+/** The tool that gives work to another agent, and waits for its result. */
 export const runAgentTool: HostTool = {
   name: RUN_AGENT,
   description:
@@ -69,12 +69,12 @@ const schema = v.object({
   ),
 })
 
-/** What is asked for in a call's arguments; or what is wrong with them, a sentence for the agent. */
+/** Parses a call's arguments, or returns their problem, a sentence for the agent. */
 export function readRunAgent(args: unknown): AgentTask | { problem: string } {
   return readCall(schema, args, { fields: '`agent`, `task` and `paths`', result: 'No agent was started' })
 }
 
-/** The arguments of a call; or what is wrong with them. `fields`: what it takes; `result`: what became of it; `call`: what is to be done again. */
+/** Parses a call's arguments, or returns the problem. `fields`: expected; `result`: effect; `call`: what to repeat. */
 export function readCall<T>(
   schema: v.GenericSchema<unknown, T>,
   args: unknown,
@@ -89,10 +89,10 @@ export function readCall<T>(
   return { problem: `\`${place}\` ${what}. ${result}; ${call} again.` }
 }
 
-/** Name of the tool by which an agent asks what only a person can decide. */
+/** Name of the tool to ask what only a person can decide. */
 export const ASK_PERSON = 'ask_person'
 
-/** What an agent would have asked, and on what it goes on meanwhile. */
+/** An agent's question, and the assumption that it works with meanwhile. */
 export interface Question {
   question: string
   /** Answers to choose from; none: any. */
@@ -100,12 +100,12 @@ export interface Question {
   assumption: string
 }
 
-/** The most characters of a question and of an assumption, of an option, and the most options. */
+/** Limits: characters of a question or assumption, characters of an option, number of options. */
 export const MOST_TEXT = 2000
 export const MOST_OPTION = 300
 export const MOST_OPTIONS = 10
 
-/** The tool by which an agent asks: the question is kept, and nobody is waited for. */
+/** The tool for questions: it stores the question, and does not wait. */
 export const askPersonTool: HostTool = {
   name: ASK_PERSON,
   description:
@@ -129,7 +129,7 @@ export const askPersonTool: HostTool = {
   },
 }
 
-/** A text of at most so many characters, and not empty, as a schema of a tool's arguments. */
+/** Returns the schema of a non-empty text argument with at most `most` characters. */
 export const text = (most: number): v.GenericSchema<unknown, string> => {
   return v.pipe(
     v.string('use a text'),
@@ -153,7 +153,7 @@ const questionSchema = v.object({
   assumption: text(MOST_TEXT),
 })
 
-/** The question in a call's arguments; or what is wrong with them, a sentence for the agent. */
+/** Parses the question in a call's arguments, or returns their problem, a sentence for the agent. */
 export function readQuestion(args: unknown): Question | { problem: string } {
   return readCall(questionSchema, args, {
     fields: '`question`, `options` and `assumption`',
@@ -161,7 +161,7 @@ export function readQuestion(args: unknown): Question | { problem: string } {
   })
 }
 
-/** By what a question is known again: its words, whatever their case and the space between them. */
+/** Returns the key of equal questions: its words, without case and spacing. */
 export function questionKey(text: string): string {
   return text.replace(/\s+/g, ' ').trim().toLowerCase()
 }

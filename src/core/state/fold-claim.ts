@@ -22,7 +22,7 @@ import {
   type SessionState,
 } from './state.ts'
 
-/** The state after one more event of a done claim. Pure. */
+/** Folds of events of a done claim. Pure. */
 export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   'gate-started': (state, event, at) => ({
     ...state,
@@ -54,12 +54,12 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   }),
   'review-ended': endReview,
   'done-refused': refuse,
-  // That of a scope never counts as one of the session; `scope-left` follows it.
+  // A scope's accepted claim never counts for the session; `scope-left` follows it.
   'done-accepted': (state, event) =>
     state.scope === null && event.scope === undefined ? { ...state, claim: accepted(state.claim, event) } : state,
 }
 
-/** The state after one more event of the files. Pure. */
+/** Folds of file events. Pure. */
 export const FILE_FOLDS: FoldsOf<FileEvent> = {
   'memory-broken': (state, event) =>
     withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
@@ -79,7 +79,7 @@ export const FILE_FOLDS: FoldsOf<FileEvent> = {
     withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
 }
 
-/** A savepoint has what the rounds before it left, too; not what one left that was tried again under its number since. */
+/** A savepoint also contains earlier rounds, but not one that was later retried under the same number. */
 function unkeptAfter(unkept: SessionState['unkept'], { round, tree }: EventOf<'savepoint'>): SessionState['unkept'] {
   const kept = unkept.findLastIndex(each => each.round === round && each.tree === tree)
   return kept === -1 ? unkept.filter(each => each.round > round) : unkept.slice(kept + 1)
@@ -98,21 +98,21 @@ function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionSta
   return withNotice(refused, refusalNotice(event.detail))
 }
 
-/** Whether a refused claim of this round says anything: not if it used up none of the limit, or was broken off. */
+/** Returns true if a refused claim of this round counts: the round used up the limit, and was not interrupted. */
 function isJudged(round: SessionState['last']): boolean {
   return round === null || (round.counts && round.outcome.class !== 'interrupted')
 }
 
-/** By what the same refusal is known: what gates print may differ from run to run, though nothing has got better. */
+/** Returns a key of equal refusals. It leaves out the gates' output, which may differ between equal failures. */
 function samenessOf({ reason, detail }: EventOf<'done-refused'>, claim: SessionState['claim']): string {
   if (reason !== 'gate-failed' || claim.state !== 'nominated') return `${reason} ${detail}`
   const failed = claim.results.filter(({ status }) => !hasPassed(status))
   return `${reason} ${failed.map(({ gate, status, exitCode }) => `${gate} ${status} ${exitCode}`).join(' ')}`
 }
 
-// What the state keeps of the proof of a claim: savepoints, gates, reviews. Pure, as the fold that it is a part of.
+// Below: the state of a claim's proof (savepoints, gates, reviews). Pure, as part of the fold.
 
-/** The first one says what the session began with, unless a round has changed that already. */
+/** The first savepoint is the session's start, unless a round has ended before it. */
 function savepointAfter(
   { savepoint, last }: SessionState,
   { round, commit, tree }: EventOf<'savepoint'>,
@@ -123,7 +123,7 @@ function savepointAfter(
 
 const MOST_PROTECTED = 50
 
-/** The protected files that rounds have changed, after one more. */
+/** Returns the protected files that rounds changed, with these added. */
 function protectedChangedAfter(
   { protectedChanged }: SessionState,
   files: EventOf<'protected-changed'>['files'],
@@ -131,7 +131,7 @@ function protectedChangedAfter(
   return [...new Set([...protectedChanged, ...files.map(({ path }) => path)])].slice(-MOST_PROTECTED)
 }
 
-/** The state after a gate has run. One that was broken off says nothing, and runs again. */
+/** Returns the state after a gate ran. A stopped gate proves nothing, and runs again. */
 function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionState {
   const { type: _, round: __, when, treeAfter, scope: ___, ...result } = event
   if (result.status === 'broken-off') return state
@@ -180,7 +180,7 @@ function withRun(
   return [...runs.filter(run => run.gate !== gate), { gate, when, round, status, exitCode, durationMs }]
 }
 
-/** What a gate itself changes in the files does not change what is claimed of them. */
+/** Changes that a gate itself makes do not change the claim. */
 function afterGate(
   claim: Extract<Claim, { state: 'nominated' }>,
   result: GateResult,
@@ -189,12 +189,12 @@ function afterGate(
   return { ...claim, tree: treeAfter ?? claim.tree, results: withResult(claim.results, result) }
 }
 
-/** The last result of each gate. */
+/** Returns the last result of each gate. */
 function withResult(results: readonly GateResult[], result: GateResult): readonly GateResult[] {
   return [...results.filter(({ gate }) => gate !== result.gate), result]
 }
 
-/** The state after a review: its turn fails and is tried again as that of a round is. */
+/** Returns the state after a review; its turn fails and retries like a round. */
 function endReview(state: SessionState, event: EventOf<'review-ended'>, at: number): SessionState {
   const configuration = state.checking?.kind === 'review' ? state.checking.configuration : null
   const reviews = reviewsAfter(state.reviews, event, configuration)
@@ -205,7 +205,7 @@ function endReview(state: SessionState, event: EventOf<'review-ended'>, at: numb
   }
 }
 
-/** Whether a person has said nothing that the reviewer had not been told. */
+/** Returns true if the reviewer knew all that the person has said. */
 function hasHeardAll({ checking, personSaid }: SessionState): boolean {
   if (checking?.kind !== 'review') return true
   const { heard } = checking
@@ -233,33 +233,33 @@ function reviewsAfter(
   return gaveNoAnswer(outcome) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before
 }
 
-/** The claim once it has been accepted. */
+/** Returns the accepted claim. */
 function accepted(claim: Claim, { tree, verified = false }: EventOf<'done-accepted'>): Claim {
   const { by, results } = claim.state === 'nominated' ? claim : { by: [], results: [] }
   return { state: 'accepted', by, tree, verified, results }
 }
 
-/** The tree of which it is claimed that the goal is reached; null if it is not, or not any more. */
+/** Returns the tree of a nominated or accepted claim; null: none. */
 function claimedTree(claim: Claim): string | null {
   return claim.state === 'nominated' || claim.state === 'accepted' ? claim.tree : null
 }
 
-/** The claim that a session goes on with, to be proved from the beginning: what holds may have changed meanwhile. */
+/** Returns the claim of a resumed session. Its proof starts again, for the files may have changed. */
 export function claimAtResume({ claim, ended }: SessionState): Claim {
   const tree = claimedTree(claim)
-  // It is gone by, unless the session was cut off while it was looked at, or its certificate could not be written.
+  // The claim is over, unless the session was cut off during its proof, or could not write its certificate.
   const lacksCertificate = claim.state === 'accepted' && ended?.outcome.kind === 'needs-person'
   if (tree === null || (ended !== null && !lacksCertificate)) return { state: 'none' }
   const by = claim.state === 'nominated' || claim.state === 'accepted' ? claim.by : []
   return { state: 'nominated', by, tree, results: [] }
 }
 
-/** The reviews of a session that goes on: a person who has looked at what they found may have new ones made. */
+/** Returns the reviews of a resumed session. After an end, a person has seen the findings, so new reviews are allowed. */
 export function reviewsAtResume({ reviews, ended }: SessionState): Reviews {
   return ended === null ? reviews : { ...reviews, answered: 0, withoutAnswer: 0, seen: [], repeated: [] }
 }
 
-/** The reviews once a person has said more: none of them has seen that. */
+/** Returns the reviews without agreement, for no reviewer has seen the person's new message. */
 function withoutAgreement(reviews: Reviews): Reviews {
   return { ...reviews, agreedTo: null, agreedConfiguration: null, of: null }
 }
@@ -267,7 +267,7 @@ function withoutAgreement(reviews: Reviews): Reviews {
 const MOST_SAID = 100
 const MOST_SAID_CHARACTERS = 250_000
 
-/** The session after a person has said more of the goal: no review has seen that. */
+/** Returns the session after a new message of a person about the goal; no review has seen it. */
 export function withPersonSaid(state: SessionState, text: string): SessionState {
   return {
     ...state,
@@ -276,7 +276,7 @@ export function withPersonSaid(state: SessionState, text: string): SessionState 
   }
 }
 
-/** The last texts that there is room for: at least one. */
+/** Returns the last texts that fit, at least one. */
 function lastSaid(said: readonly string[]): readonly string[] {
   let [room, first] = [MOST_SAID_CHARACTERS, Math.max(0, said.length - 1)]
   for (let at = first; at >= 0 && said.length - at <= MOST_SAID; at--) {
@@ -289,15 +289,15 @@ function lastSaid(said: readonly string[]): readonly string[] {
 
 const MOST_FAILURES = 100
 
-/** The result of a gate, changed to flaky if it passed on a tree on which the same command has failed before. Pure. */
+/** Returns the gate's result, as flaky if it passed on a tree where the same command failed before. Pure. */
 export function markFlaky(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
   if (result.status !== 'passed') return result
   const failed = failureOn(result.tree, { name, run }, failures)
-  // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
+  // The failure's output was reported then; the output of a pass shows nothing of it.
   return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
 }
 
-/** The failed run of a gate's command on a tree, if there was one. Pure. */
+/** Returns the failed run of a gate's command on a tree; undefined: none. Pure. */
 export function failureOn(
   tree: string,
   { name, run }: Pick<Gate, 'name' | 'run'>,
@@ -306,7 +306,7 @@ export function failureOn(
   return failures.find(each => each.gate === name && each.run === run && each.tree === tree)
 }
 
-/** The failures after one more gate has run, the last 100. A run that timed out or did not start is not one. Pure. */
+/** Returns the last 100 failures after one more gate run. Timeouts and failed starts do not count. Pure. */
 function gateFailuresAfter(
   failures: readonly GateFailure[],
   { gate, status, exitCode, tree }: EventOf<'gate-ended'>,
@@ -318,7 +318,7 @@ function gateFailuresAfter(
   return [...others, { gate, run, tree, exitCode }].slice(-MOST_FAILURES)
 }
 
-/** What was accepted is done no more once files may be others than those that were proved. */
+/** Drops an accepted claim, for files may differ from the proved ones. */
 export function withoutAccepted(state: SessionState): SessionState {
   return state.claim.state === 'accepted' ? { ...state, claim: { state: 'none' } } : state
 }

@@ -21,11 +21,11 @@ import { afterOtherTurn, type FoldsOf, gaveNoAnswer, reachAfter, type SessionSta
 export const CONTRACT_DECISION = 'contract'
 const { accept, change } = PLAN_CHOICES
 export const CONTRACT_CHOICES = { accept, change, edit: 'edit', without: 'without' } as const
-/** The id of the decision on a contract that does not know what the person changed, and its choices. */
+/** The id and choices of the decision on a contract that does not cover the person's change. */
 export const BEHIND_DECISION = 'contract-behind'
 export const BEHIND_CHOICES = { keep: accept, renew: 'renew' } as const
 
-/** The contract once a person has decided: what they want changed, the author is asked for. Pure. */
+/** Returns the contract after a person's decision; the author gets a wanted change. Pure. */
 export function contractDecided(
   contract: ContractState | null,
   { id, choice, text }: EventOf<'decision-made'>,
@@ -40,12 +40,12 @@ export function contractDecided(
   return isChange ? { ...contract, change: text } : contract
 }
 
-/** The contract once somebody works on what it is about. Pure. */
+/** Returns the contract with the model of a role's last turn. Pure. */
 export function withWho(contract: ContractState | null, role: Role, who: Who): ContractState | null {
   return contract && { ...contract, who: { ...contract.who, [role]: who } }
 }
 
-/** The contract once a person wants the plan changed: one that counts does not know of it. Pure. */
+/** Returns the contract after a requested plan change, which a contract in force does not cover. Pure. */
 export function contractReplanned(contract: ContractState | null, text: string): ContractState | null {
   if (contract === null || contract.frozen === null || contract.left !== null) return contract
   const { behind, replans } = contract
@@ -53,12 +53,12 @@ export function contractReplanned(contract: ContractState | null, text: string):
   return { ...contract, replans: [...replans, text], behind: { text: all, isKept: false } }
 }
 
-/** The contract once the last change of the plan is taken back: what was asked before it counts again. Pure. */
+/** Returns the contract after the last plan change was reverted; the earlier request is valid again. Pure. */
 export function contractPutBack(contract: ContractState | null): ContractState | null {
   return contract && { ...contract, replans: contract.replans.slice(0, -1), behind: null }
 }
 
-/** The state after one more event of the contract. Pure. */
+/** Folds of contract events. Pure. */
 export const CONTRACT_FOLDS: FoldsOf<ContractEvent> = {
   'contract-turn-started': (state, event, at) => {
     const { role, sentence = null, engine = null, provider = null, model } = event
@@ -106,7 +106,7 @@ function withContract(state: SessionState, change: (contract: ContractState) => 
   return state.contract === null ? state : { ...state, checking: null, contract: change(state.contract) }
 }
 
-/** The state after a turn of the author, or of who writes wrong versions: it fails and is tried again as that of a review is. */
+/** Returns the state after a turn of the author or of a wrong version's author; it fails and retries like a review. */
 function endTurn(state: SessionState, event: EventOf<'contract-turn-ended'>, at: number): SessionState {
   return afterOtherTurn(
     withContract(state, contract => afterTurn(contract, event)),
@@ -161,7 +161,7 @@ function drafted(contract: ContractState, event: EventOf<'contract-drafted'>): C
     refusals: 0,
     problem: null,
     change: null,
-    // A person who edits it wants it.
+    // A person who edits the contract wants one.
     left: by === 'person' ? null : contract.left,
     seconds: sentence === null ? contract.seconds : [...contract.seconds, sentence],
   }
@@ -171,7 +171,7 @@ function frozen(contract: ContractState, { by, heldOut }: EventOf<'contract-froz
   const { draft } = contract
   if (draft === null) return contract
   const { runs, sentence, ...rest } = draft
-  // Only one check is new: what the others came to is known.
+  // Only one check is new; the others' results are known.
   const isMore = sentence !== null && contract.frozen !== null
   const next: ContractState = {
     ...contract,
@@ -190,7 +190,7 @@ function frozen(contract: ContractState, { by, heldOut }: EventOf<'contract-froz
 }
 
 function endCheck(state: SessionState, event: EventOf<'check-ended'>): SessionState {
-  // One that was broken off says nothing, and runs again.
+  // A stopped check proves nothing, and runs again.
   if (state.contract === null || event.status === 'broken-off') return { ...state, checking: null }
   const { type: _, ...ran } = event
   const { contract } = state

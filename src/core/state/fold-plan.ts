@@ -17,12 +17,12 @@ import {
 } from './plan.ts'
 import { type FoldsOf, type PartOfRound, partOf, reachAfter, type SessionState } from './state.ts'
 
-/** The most that is kept of what an agent was asked for. */
+/** Limit of an agent's stored request, characters. */
 const REQUEST_CHARACTERS = 200
 
-/** The state after one more event of a plan, or of an agent that was given work. Pure. */
+/** Folds of events of a plan, and of agents with tasks. Pure. */
 export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
-  // Of version 0.1: since then `answer-refused`.
+  // Written by version 0.1; later versions write `answer-refused`.
   'plan-refused': (state, event) => refusePlan(state, event.problem),
   'plan-ready': (state, event) => ({
     ...state,
@@ -57,24 +57,24 @@ export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
   'tasks-judged': state => ({ ...state, taskPlan: state.taskPlan && { ...state.taskPlan, judged: true } }),
 }
 
-/** The plan of a session that goes on: a person who has looked at it may have parked tasks tried again. */
+/** Returns the plan of a resumed session. After an end, a person has seen it, so parked tasks are retried. */
 export function planAtResume(state: SessionState): TaskPlan | null {
   const plan = planAtCut(state)
   const { ended } = state
   if (plan === null || ended === null) return plan
   const tasks = plan.tasks.map(task => ({ ...task, failures: 0, failedIn: 0, parked: null, givenTo: {} }))
-  // A plan that a person has mended by hand is looked at before anything else.
+  // A plan that a person may have repaired by hand is checked first.
   return { ...plan, tasks, judged: plan.state === 'ready' && plan.judged }
 }
 
-/** The plan when what ran is over without having come to its end. */
+/** Returns the plan after a running round was cut off. */
 export function planAtCut(state: SessionState): TaskPlan | null {
   const { taskPlan, running } = state
   if (taskPlan === null || running === null || running.part === null || isFreePart(state, running)) return taskPlan
   return { ...taskPlan, isCutOff: true }
 }
 
-/** The plan when a round begins: one that gives work to agents shows that it was let go on. */
+/** Returns the plan at the start of a round. A round that gives work to agents shows that the plan was accepted. */
 export function planAtRound(state: SessionState, part: string | null): TaskPlan | null {
   const plan = state.taskPlan
   if (plan === null) return null
@@ -83,36 +83,36 @@ export function planAtRound(state: SessionState, part: string | null): TaskPlan 
   return { ...plan, isLetGo, isCutOff: false, broken: null, tasks }
 }
 
-/** The plan when a person lets a session go on that an earlier version held for it: they have seen it. */
+/** Returns the plan after a resume from a pause that an earlier version made for it: a person has seen the plan. */
 export function planAfterUnpause({ taskPlan, decided, running, replan, heldSince }: SessionState): TaskPlan | null {
   const wasHeldForIt = decided === null && running === null && replan === null && heldSince !== null
   return taskPlan?.state === 'ready' && wasHeldForIt ? { ...taskPlan, isLetGo: true } : taskPlan
 }
 
-/** The plan when a file of the memory could not be used. */
+/** Returns the plan after a memory file was unusable. */
 export function planAfterBrokenMemory(plan: TaskPlan | null, { problem }: EventOf<'memory-broken'>): TaskPlan | null {
   return plan && problem.file === 'tasks.json' ? { ...plan, broken: problem.problem } : plan
 }
 
-/** The plan when a round has ended. */
+/** Returns the plan at the end of a round. */
 export function planAfterRound(state: SessionState): TaskPlan | null {
   const { taskPlan, running } = state
   if (taskPlan === null || running === null) return taskPlan
   return { ...taskPlan, judged: taskPlan.judged && isFreePart(state, running) }
 }
 
-/** Whether a round cannot have changed the plan: one that uses up none of the person's rounds only looks. */
+/** Returns true if a round cannot change the plan: a free round only reads. */
 function isFreePart({ kind }: SessionState, { part }: PartOfRound): boolean {
   return part !== null && partOf(kind, part).free
 }
 
-/** The plan after a gate has run. */
+/** Returns the plan after a gate ran. */
 export function planAfterGate(plan: TaskPlan | null, { gate, status }: EventOf<'gate-ended'>): TaskPlan | null {
   if (plan === null || !hasPassed(status) || plan.passedGates.includes(gate)) return plan
   return { ...plan, passedGates: [...plan.passedGates, gate] }
 }
 
-/** After an agent has written something that is no plan. */
+/** Returns the state after an agent wrote an invalid plan. */
 function refusePlan(state: SessionState, problem: string): SessionState {
   const { taskPlan } = state
   return {
@@ -122,14 +122,14 @@ function refusePlan(state: SessionState, problem: string): SessionState {
   }
 }
 
-/** After there is a plan. */
+/** Returns the plan once it is ready. */
 function planReady(plan: TaskPlan | null, { tasks }: EventOf<'plan-ready'>): TaskPlan | null {
   if (plan === null) return null
   const all = tasks.map(task => newTask(task.id, task.name, task.phase))
   return { ...plan, state: 'ready', tasks: all, judged: true }
 }
 
-/** After a task has been judged. */
+/** Returns the plan after a task was judged. */
 function taskJudged(plan: TaskPlan | null, event: EventOf<'task-judged'>): TaskPlan | null {
   if (plan === null) return null
   const { task: id, name, phase, verdict, detail, round } = event
@@ -168,8 +168,8 @@ function isMovedFromGates({ phase, wasMovedFromGates }: PlanTask, now: string | 
 }
 
 /**
- * After an agent has come to the end of what it was given. That it was given a whole task once more shows that it fell
- * short before; the parts of a task are many.
+ * Returns the plan after an agent finished its tasks. A whole task given twice counts as a failure of the first time; parts
+ * of a task may repeat.
  */
 function workedOn(plan: TaskPlan | null, { agent, tasks: ids }: AgentAtWork, round: number): TaskPlan | null {
   if (plan === null) return null
@@ -189,7 +189,7 @@ function workedOn(plan: TaskPlan | null, { agent, tasks: ids }: AgentAtWork, rou
   return { ...plan, tasks }
 }
 
-/** The agents at work with one more of them. */
+/** Returns the working agents with one more. */
 function withAgent(agents: readonly AgentAtWork[], event: EventOf<'agent-started'>, at: number): AgentAtWork[] {
   const { instance, agent, tasks } = event
   const request = clipEnd(event.request.replace(/\s+/g, ' ').trim(), REQUEST_CHARACTERS)
@@ -208,7 +208,7 @@ function withEnded(
   return { ...running, agentsEnded: [...running.agentsEnded, ended].slice(-MOST_ENDED) }
 }
 
-/** The agents at work after one of their threads has reported tokens; the same where it is not new. */
+/** Returns the working agents after a thread reported tokens; the same array if the thread is known. */
 export function withThread(
   agents: readonly AgentAtWork[],
   { instance, thread }: EventOf<'usage'>,
@@ -223,10 +223,10 @@ function newTask(id: string, name: string, phase: string | null): PlanTask {
   return { id, name, phase, wasMovedFromGates: false, ...begun }
 }
 
-/** Events of what a round comes to in words: an answer, or another output. */
+/** Events of a round's result in words: an answer, or another output. */
 export type AnswerEvent = EventOf<'answer-given' | 'answer-refused' | 'output-kept'>
 
-/** The state after one more of them. Pure. */
+/** Folds of these events. Pure. */
 export const ANSWER_FOLDS: FoldsOf<AnswerEvent> = {
   'answer-given': (state, event) => {
     const next = { ...state, outputs: withOutput(state.outputs, event.output) }
@@ -242,14 +242,14 @@ export const ANSWER_FOLDS: FoldsOf<AnswerEvent> = {
   'output-kept': (state, event) => ({ ...state, outputs: withOutput(state.outputs, event.output) }),
 }
 
-/** What was refused before a session that goes on: a person has looked at it, so that it may be refused as often again. */
+/** Returns refused answers at a resume. After an end, a person has seen them, so their counts restart. */
 export function refusedAtResume({ refusedAnswers, ended }: SessionState): RefusedAnswers {
   if (ended === null) return refusedAnswers
   const entries = Object.entries(refusedAnswers)
   return Object.fromEntries(entries.map(([name, { problem }]) => [name, { refusals: 0, problem }]))
 }
 
-/** An answer to a review counts among the reviews: a template may call one of its own the same. */
+/** Answers to a review count as reviews; a template may use the same answer name. */
 function isOfReview({ checking }: SessionState): boolean {
   return checking?.kind === 'review'
 }

@@ -67,10 +67,10 @@ import {
 } from './state.ts'
 import { CODEX_LOGIN, loginOfEngine, onLoginOf, usageOf, withUsage } from './usage.ts'
 
-/** The state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
+/** Returns the state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
 export function fold(state: SessionState, event: Recorded, templates: ReadonlyMap<string, SessionKind>): SessionState {
   const at = Date.parse(event.at)
-  // The table has for each type a function of events of that type, which the compiler cannot follow here.
+  // The compiler cannot see that the table's function for each type takes events of that type.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
   const applied = foldInScope(state, event, session => apply(session, event, at))
   const next = {
@@ -82,18 +82,18 @@ export function fold(state: SessionState, event: Recorded, templates: ReadonlyMa
   return event.type === 'session-created' ? begin(next, event, templates) : next
 }
 
-/** What is published after the end is no work of the session. */
+/** Publishing after the end is not work of the session. */
 function updatedAt({ updatedAt }: SessionState, { type }: SessionEvent, at: number): number {
   return type === 'published' ? updatedAt : at
 }
 
-/** The template's own state after one more event; `state`: before it. */
+/** Returns the template's own state after one more event; `state`: before the event. */
 function workAfter(state: SessionState, event: SessionEvent): unknown {
   const { kind, work } = state
   return kind === null || isBrokenOff(event) ? work : inTemplate(kind.name, 'fold', () => kind.fold(work, event, state))
 }
 
-/** The session with its template, as far as that is known. */
+/** Returns the session with its template, if this version knows that. */
 function begin(
   state: SessionState,
   event: EventOf<'session-created'>,
@@ -110,12 +110,12 @@ function begin(
   }
 }
 
-/** Whether it is a command that was cut short, which says nothing: the template is asked for it again. */
+/** Returns true for a command that was stopped: it proves nothing, and the template is asked for it again. */
 function isBrokenOff(event: SessionEvent): boolean {
   return event.type === 'command-ran' && event.status === 'broken-off'
 }
 
-/** The state after one more event of a step. Pure. */
+/** Folds of step events. Pure. */
 const STEP_FOLDS: FoldsOf<StepEvent> = {
   'step-started': (state, { step, kind, name, timeoutMs }, at) => ({
     ...releaseHold(state, at),
@@ -138,7 +138,7 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
   },
 }
 
-/** What comes of these is the template's own to keep. */
+/** The template itself stores the results of these events. */
 const SHELL_FOLDS: FoldsOf<ShellEvent> = {
   'hook-started': (state, { hook }, at) => ({ ...state, checking: { kind: 'hook', hook, since: at } }),
   'hook-ended': (state, event) => {
@@ -159,17 +159,17 @@ function endStep(state: SessionState, { step }: { step: number }, at: number): S
   return { ...state, step: null, steps: step, heldSince: state.pausedAt === null ? null : at }
 }
 
-/** Another login's windows are others: what was waited for is not waited for there. */
+/** Another login has its own usage windows, so a wait for the old ones ends. */
 const OTHER_LOGIN = { waiting: null, primaryWindow: null, secondaryWindow: null, hasCredits: false, otherLogins: {} }
-/** Another engine has windows and models of its own. */
+/** Returns the state on another engine, which has its own usage windows and models. */
 function onEngine(state: SessionState, engine: string): SessionState {
   const next = onLoginOf(state, engine)
   return next === state ? state : { ...next, modelInUse: null, effortInUse: null }
 }
 
-/** How many changes of the engine are kept; a certificate names them. */
+/** Limit of stored engine changes; a certificate lists them. */
 const MOST_CHANGES = 50
-/** The state after one more event of the session as a whole. Pure. */
+/** Folds of lifecycle events. Pure. */
 const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   'session-moved': (state, { directory, host }) => ({ ...state, ...OTHER_LOGIN, directory, host }),
   'session-created': (state, event, at) => ({
@@ -223,7 +223,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   }),
   'stop-asked': (state, { agent }) => (agent === undefined ? { ...state, stopAsked: true } : state),
   paused: (state, _, at) => hold(state, at),
-  // What was broken off for it is done anew.
+  // A step that was stopped for the pause runs again.
   held: (state, _, at) => ({ ...state, step: null, heldSince: state.heldSince ?? at }),
   'hold-until': (state, { until, how }) => ({
     ...state,
@@ -234,7 +234,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   unpaused: (state, { by }, at) => ({
     ...releaseHold(state, at),
     pausedAt: null,
-    // A plan that nobody has seen is not let go by a default.
+    // A timeout does not accept a plan that nobody has seen.
     taskPlan: by === 'default' ? state.taskPlan : planAfterUnpause(state),
   }),
   'interrupt-asked': (state, _, at) => interruptRound(hold(state, at)),
@@ -299,9 +299,9 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     providerTokens: tokensOfProviders(state),
     threadTokens: {},
     failures: NO_FAILURES,
-    // The person may have fixed what was wrong.
+    // The person may have fixed the fault.
     fullUntil: Object.fromEntries(Object.entries(state.fullUntil).filter(([, until]) => until < NOT_IN_THIS_RUN)),
-    // A person has looked at it since it ended.
+    // A person has seen it since it ended.
     stall: ended === null ? state.stall : NO_STALL,
     claim: claimAtResume(state),
     reviews: reviewsAtResume(state),
@@ -310,16 +310,16 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
   }
 }
 
-/** The contract of a session that goes on: by other terms, if a person names some. */
+/** Returns the contract of a resumed session, with new terms if a person gave some. */
 function contractAtResume({ contract, last }: SessionState, { prove }: EventOf<'session-resumed'>) {
-  // Who goes on with what was to end with its contract wants the work.
+  // A person who resumes a contract-only session wants the work done, too.
   if (prove === undefined) return contract && { ...contract, terms: { ...contract.terms, only: false } }
-  // Once work was done, no check can fail before it.
+  // After some work, no check can run before the work any more.
   return contract === null ? (last === null ? newContract(prove) : null) : { ...contract, terms: prove }
 }
 
 function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: number): SessionState {
-  // A wait that was broken off goes on when the session does.
+  // A resume continues a stopped wait.
   if (reason === 'stopped') return state
   return {
     ...discountSleep(state, at - (state.waiting?.until ?? at)),
@@ -328,13 +328,13 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
   }
 }
 
-/** The session when a person wants its plan changed: it holds after that, unless it is to go on by itself. */
+/** Returns the session after a person asked for a plan change; it pauses afterwards, unless it is to continue. */
 function askedToReplan(before: SessionState, event: EventOf<'replan-asked'>, at: number): SessionState {
   const { text, goesOn } = event
   const contract = contractReplanned(before.contract, text)
   const state = { ...before, replansAsked: before.replansAsked + 1, contract }
   if (state.kind?.replansItself) return replansItself(state, text, at)
-  // The decision on the plan is asked again once that is changed; who lets it go on has answered it.
+  // The plan decision is asked again after the change, unless the person already lets it continue.
   const isPlanAsked = state.decision?.id === PLAN_DECISION
   const next = { ...withPersonSaid(state, text), decision: null, replan: appendRequest(state.replan, text) }
   if (!goesOn) return interruptRound(hold(next, at))
@@ -342,7 +342,7 @@ function askedToReplan(before: SessionState, event: EventOf<'replan-asked'>, at:
   return interruptRound({ ...next, taskPlan })
 }
 
-/** The session when its template is told so: what went on is broken off, and what was claimed is claimed of another plan. */
+/** For templates that change the plan themselves: stops running work, and drops a claim of the old plan. */
 function replansItself(state: SessionState, text: string, at: number): SessionState {
   const { pausedAt, decision, step } = state
   const isIdle = (decision ?? step) !== null && pausedAt !== null
@@ -352,21 +352,21 @@ function replansItself(state: SessionState, text: string, at: number): SessionSt
 }
 
 function replanned(state: SessionState, { files, putBack }: EventOf<'replanned'>): SessionState {
-  // What was asked while the old plan was put back is still to be made.
+  // A change that was requested during the restore of the old plan is still open.
   const isBack = putBack === true
   const next = {
     ...(isBack ? { ...withPersonSaid(state, TAKEN_BACK), contract: contractPutBack(state.contract) } : state),
     replan: isBack ? state.replan : null,
     failures: NO_FAILURES,
   }
-  // A person has looked at it.
+  // A person has seen it.
   return files.length === 0 ? next : withNotice({ ...next, stall: NO_STALL }, replannedNotice())
 }
 
-/** What a person has said who has had the plan put back. */
+/** The person's message when the plan was restored. */
 const TAKEN_BACK = 'The last change of the plan is taken back.'
 
-/** The session when a person is asked to decide. */
+/** Returns the session after a decision was asked of a person. */
 function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at: number): SessionState {
   const { id, title, body, choices, default: usual, file, secret, until } = event
   const decision = {
@@ -380,7 +380,7 @@ function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at
   }
 }
 
-/** The session when that is decided. A change of the plan is asked for as by `replan`. */
+/** Returns the session after the decision. A plan change is requested as `replan` does. */
 function decided(state: SessionState, event: EventOf<'decision-made'>, at: number): SessionState {
   const { id, choice, text, by } = event
   const label = state.decision?.choices.find(each => each.id === choice)?.label ?? choice
@@ -396,7 +396,7 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
   return choice === PLAN_CHOICES.change && text !== null ? { ...next, replan: appendRequest(state.replan, text) } : next
 }
 
-/** The state after one more event of a round. Pure. */
+/** Folds of round events. Pure. */
 const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-started': (state, event, at) => ({
     ...releaseHold(onEngine(state, event.engine), at),
@@ -478,7 +478,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     asked: [...state.asked, questionKey(event.text)],
   }),
   steered: (state, event) => {
-    // An answer that the agent that asked was told is told the round, too.
+    // The round also gets a copy of an answer to its agent; it is recorded once.
     const isCopy = event.agent !== undefined && event.answers !== undefined
     return isCopy ? state : withSteering(withPersonSaid(state, event.text), event)
   },
@@ -490,7 +490,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-ended': endRound,
 }
 
-/** The state after one more event of each type. Pure. */
+/** Folds of all events. Pure. */
 const FOLDS: FoldsOf<SessionEvent> = {
   ...LIFECYCLE_FOLDS,
   ...ROUND_FOLDS,
@@ -503,17 +503,17 @@ const FOLDS: FoldsOf<SessionEvent> = {
   ...CONTRACT_FOLDS,
 }
 
-/** A word for what a round is for that the template of this version does not have; null if it has it. */
+/** Returns the `part` of a round if this version's template does not know it, else null. */
 function unknownPartOf({ kind }: SessionState, part: string | null): string | null {
   return kind === null || part === null || Object.hasOwn(kind.parts, part) ? null : part
 }
 
-/** What comes from the model shows that the network is there. */
+/** A message of the model proves that the network works. */
 function online(state: SessionState): SessionState {
   return state.offlineSince === null ? state : { ...state, offlineSince: null }
 }
 
-/** `isOwn`: whether it is of the round's own agent, and not of one that this gave a task. */
+/** `isOwn`: true for the round's own agent, false for an agent that it gave a task. */
 function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
   const { running } = state
   if (running === null || item.kind === 'user-message') return state
@@ -525,7 +525,7 @@ function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
   return { ...state, running: { ...running, hasWorked, commandMs: running.commandMs + durationMs, lastWords } }
 }
 
-/** The savepoint of a round is there before that of the next one is begun. */
+/** A round's savepoint exists before the next round's one begins. */
 const MOST_UNKEPT = 2
 
 function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number): SessionState {
@@ -550,7 +550,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     heldSince: state.pausedAt === null ? null : at,
     offlineSince: null,
     windingDown: null,
-    // The windows are the account's; one of another provider uses nothing of them.
+    // Usage windows belong to the account; rounds of other providers do not use them.
     usageTrends: event.counts && state.providerInUse === null ? trendsAfterRound(state.usageTrends) : state.usageTrends,
     tokensBefore: sessionTokens(state),
     providerTokens: tokensOfProviders(state),

@@ -2,15 +2,15 @@ import { clipEnd, clipStart } from '../../base/text.ts'
 import { markFor } from '../rules/outputs.ts'
 import type { SessionState } from './state.ts'
 
-/** What a round works on, in the words of the person. */
+/** A round's work in the person's words. */
 interface PersonsWords {
-  /** The goal; of a round in a scope that of the scope. */
+  /** The goal; in a scope: the scope's goal. */
   goal: string
-  /** What they said later, the last one last. */
+  /** Later messages, oldest first. */
   said: readonly string[]
 }
 
-/** The words by which the rounds of a session go now. Pure. */
+/** Returns the words that guide the session's rounds now. Pure. */
 export function personsWordsOf({
   goal,
   scope,
@@ -19,32 +19,32 @@ export function personsWordsOf({
   return { goal: scope?.goal ?? goal, said: personSaid }
 }
 
-/** The most of each part in the input of a round, in characters; longer ones stand whole in a file. */
+/** Limits of each part in a round's input, characters; a file contains longer ones whole. */
 const MOST = { goal: 8_000, said: 4_000 }
-/** The most that all of it takes in an input that names such a file, with what is said of it. */
+/** Limit of all parts together with the note, in an input that names the file. */
 export const MOST_WORDS_CHARACTERS = MOST.goal + MOST.said + 2_000
-/** The same where there is no such file. */
+/** Limits without a file. */
 const MOST_WITHOUT_FILE = { goal: 250_000, said: 60_000 }
 
-/** Whether the input of a round has no room for all of the words, so that it names a file that has them. Pure. */
+/** Returns true if the words do not fit into a round's input, so it must name a file. Pure. */
 export function needsFile({ goal, said }: PersonsWords, { tellsGoal = false }: WordsInInput = {}): boolean {
   return (!tellsGoal && goal.length > MOST.goal) || listed(said).length > MOST.said
 }
 
-/** The whole of the words, as a file for agents. Pure. */
+/** Returns all words as a file for agents. Pure. */
 export function fileOfWords({ goal, said }: PersonsWords): string {
   return said.length === 0 ? `${goal.trimEnd()}\n` : `${goal.trimEnd()}\n\n\n${LATER}\n\n${listed(said)}\n`
 }
 
 interface WordsInInput {
-  /** Whether the input of the round holds the goal anyway; left out: it does not. */
+  /** True if the input already contains the goal; left out: it does not. */
   tellsGoal?: boolean | undefined
 }
 
 /**
- * The words as the input of a round begins with them, each part between two marked lines that nothing in it can contain;
- * empty where there is nothing to say. The same words give the same text, so that rounds share their beginning. Pure.
- * @param file path of the file that has all of them; null: there is none, so that more of them stands here
+ * Returns the words for the start of a round's input. Two marked lines, which no text can contain, enclose each part; empty:
+ * no words. Equal words give equal text, so rounds share their prefix. Pure.
+ * @param file path of the file with all words; null: no file, so more of them are included
  */
 export function wordsInInput(
   words: PersonsWords,

@@ -1,18 +1,18 @@
 import { isSameJson } from '../../base/json.ts'
 import type { EventOf } from '../events/events.ts'
 
-/** What became of one task of a plan between two states of it. */
+/** Change of one task between two versions of a plan. */
 export type TaskChange = NonNullable<EventOf<'replanned'>['tasks']>['changes'][number]
 
-/** Tasks as they stand in a `tasks.json`, by id, in their order. */
+/** Tasks in a `tasks.json`, by id, in their order. */
 export type RawTasks = ReadonlyMap<string, Readonly<Record<string, unknown>>>
 
-/** What codemachine itself writes of a task, and what is compared by itself. */
+/** Fields that codemachine writes itself, or that are compared separately. */
 const OWN_FIELDS: ReadonlySet<string> = new Set(['id', 'name', 'done', 'parked'])
 
 /**
- * What is different between two plans, task by task, in the order of the later one; those that are gone come last. The
- * formatting of the files, and the order of the fields of a task, make no difference. Pure.
+ * Returns the differences of two plans, in the later plan's order; removed tasks come last. File formatting and field order
+ * do not matter. Pure.
  */
 export function compareTasks(before: RawTasks, after: RawTasks): TaskChange[] {
   const moved = movedTasks(before, after)
@@ -29,7 +29,7 @@ export function compareTasks(before: RawTasks, after: RawTasks): TaskChange[] {
   return changes
 }
 
-/** Whether the two differ in nothing but what codemachine itself writes of a task: that it is done, or parked. Pure. */
+/** Returns true if the plans differ only in fields that codemachine writes: done, or parked. Pure. */
 export function isSamePlan(before: RawTasks, after: RawTasks): boolean {
   return compareTasks(before, after).every(({ how }) => how.every(each => each === 'done' || each === 'reopened'))
 }
@@ -38,7 +38,7 @@ function added(id: string, task: RawTask): TaskChange {
   return { id, name: nameOf(task), how: task.done === true ? ['added', 'done'] : ['added'] }
 }
 
-/** @param behind the task that it stands behind now, null: none; undefined: it has kept its place */
+/** @param behind the task before it now, null: none; undefined: it did not move */
 function changed({ id, old, task, behind }: Comparison): TaskChange | null {
   const [was, name] = [nameOf(old), nameOf(task)]
   const fields = fieldsChanged(old, task)
@@ -77,7 +77,7 @@ function fieldsChanged(old: RawTask, task: RawTask): string[] {
   return [...names].filter(field => !OWN_FIELDS.has(field) && !isSameJson(old[field], task[field])).sort()
 }
 
-/** The fewest tasks of both that have to be moved to make the order of the one that of the other. */
+/** Returns the smallest set of common tasks whose move explains the new order. */
 function movedTasks(before: RawTasks, after: RawTasks): ReadonlySet<string> {
   const places = new Map([...before.keys()].map((id, place) => [id, place]))
   const common = [...after.keys()].filter(id => places.has(id))
@@ -85,9 +85,9 @@ function movedTasks(before: RawTasks, after: RawTasks): ReadonlySet<string> {
   return new Set(common.filter((_, index) => !kept.has(index)))
 }
 
-/** The indexes of a longest rising part of a list of different numbers, in n log n steps. */
+/** Returns the indexes of a longest increasing subsequence of distinct numbers, in n log n steps. */
 function longestRise(numbers: readonly number[]): ReadonlySet<number> {
-  /** The index of the lowest number that a rise of this length can end with. */
+  /** Index of the lowest number that can end a subsequence of this length. */
   const ends: number[] = []
   const previous: (number | undefined)[] = []
   for (const [index, number] of numbers.entries()) {

@@ -2,98 +2,95 @@ import { clipEnd } from '../../base/text.ts'
 import type { EventOf } from '../events/events.ts'
 import type { MemorySnapshot } from '../shapes/memory.ts'
 
-/** The verdicts of codemachine on a task of the plan; docs/reference/events.md says what each means. */
+/** Codemachine's verdicts on a task, explained in docs/reference/events.md. */
 export type TaskVerdict = EventOf<'task-judged'>['verdict']
 
-/** The id of the decision on a plan that a person wants to see before it is carried out. */
+/** The id of a person's decision to accept a plan. */
 export const PLAN_DECISION = 'plan'
 
-/**
- * Its choices: carry the plan out, have it changed as the text says, end the session. What `unpause` and `replan` choose
- * where it is open.
- */
+/** Its choices: run the plan, change it as the text says, end the session. `unpause` and `replan` make the first two. */
 export const PLAN_CHOICES = { accept: 'accept', change: 'change', stop: 'stop' } as const
 
-/** A task in the plan of a session, as codemachine has judged it. */
+/** A task of a plan, as judged by codemachine. */
 export interface PlanTask {
   id: string
   name: string
   phase: string | null
-  /** True if a round moved it out of a phase that has to pass every gate; it still has to. */
+  /** True if a round moved it out of a phase that requires all gates; it must still pass them. */
   wasMovedFromGates: boolean
   done: boolean
-  /** How often work on it did not make it done. */
+  /** Number of failed attempts. */
   failures: number
-  /** The last round after which it was judged not to be done; 0: none. */
+  /** The last round that failed on it; 0: none. */
   failedIn: number
-  /** Why it is parked; null if it is not. */
+  /** Reason why it is parked; null: it is not. */
   parked: string | null
   /** The last round in which an agent completed work on it; 0: none. */
   workedIn: number
-  /** How often each agent has completed work on it in this round. */
+  /** Completed attempts of each agent in this round. */
   givenTo: Readonly<Record<string, number>>
 }
 
 /** The plan of a session whose template has one (`TemplateKind.hasPlan`); part of the fold of its journal. */
 export interface TaskPlan {
-  /** Whether a person wants to see the plan before it is carried out. */
+  /** True if a person must accept the plan first. */
   asksPerson: boolean
   state: 'none' | 'refused' | 'ready'
-  /** True once the plan may be carried out: a person has let it go on, or none wants to see it. */
+  /** True once the plan may run: a person accepted it, or nobody has to. */
   isLetGo: boolean
-  /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
+  /** Why a round's plan was unreadable and the old one restored; null: it was readable. */
   broken: string | null
   tasks: readonly PlanTask[]
-  /** Whether the plan, or its tasks, have been judged since the last round that may have changed them. */
+  /** True if the plan or its tasks were judged since the last round that may have changed them. */
   judged: boolean
-  /** Whether a round that may have changed the plan was cut off, and none has begun since. */
+  /** True if a round that may have changed the plan was cut off, and none has begun since. */
   isCutOff: boolean
-  /** The gates that have passed at some time. */
+  /** Gates that have ever passed. */
   passedGates: readonly string[]
 }
 
-/** An agent at work on a task that another agent, or a person, gave it. */
+/** An agent that works on a task from another agent or a person. */
 export interface AgentAtWork {
   /** `frontend-dev-20261122T004530123`. */
   instance: string
   agent: string
-  /** Ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`. */
+  /** Ids of its tasks as named: `T3.1` for a part of `T3`. */
   tasks: readonly string[]
-  /** What it was asked for, in a line. */
+  /** Its request in one line. */
   request: string
   /** Unix time, ms. */
   since: number
-  /** Its threads, as far as they have reported tokens; none in journals of versions that did not say whose they are. */
+  /** Its threads that reported tokens; empty in old journals that did not record the owner. */
   threads: readonly string[]
 }
 
-/** How the work of an agent ended. */
+/** How an agent ended. */
 export type AgentStatus = EventOf<'agent-ended'>['status']
 
-/** An agent that has come to its end in the running round; `tokens`: of its threads, null if none were reported. */
+/** An agent that ended in the running round; `tokens`: of its threads, null: none reported. */
 export interface EndedAgent extends Pick<AgentAtWork, 'instance' | 'agent' | 'tasks' | 'request' | 'since'> {
   status: AgentStatus
   durationMs: number
   tokens: number | null
 }
 
-/** Whether tasks of this phase have to pass the gates that have never passed yet, too. Pure. */
+/** Returns true if tasks of this phase must pass all gates, even those that never passed. Pure. */
 export function isHeldToAllGates(phase: string | null): boolean {
   return phase === 'Testing' || phase === 'Runtime'
 }
 
-/** After so many failures a task is parked. */
+/** Failures after which a task is parked. */
 export const MOST_FAILURES = 5
 
-/** The failures of a task that is not done after this round; judged twice for one round, it is counted once. Pure. */
+/** Returns the failures of a task after a failed round; two judgements of one round count once. Pure. */
 export function countFailure({ failures, failedIn }: PlanTask, round: number): number {
   return failedIn === round ? failures : failures + 1
 }
 
-/** The name of the answer that the files of a plan are: by that refusals of it are journaled and counted. */
+/** Answer name of a plan's files; refusals are journaled and counted under it. */
 export const PLAN_ANSWER = 'plan'
 
-/** The plan of a session before its first round. */
+/** Returns the plan before round 1. */
 export function emptyPlan(asksPerson: boolean): TaskPlan {
   return {
     asksPerson,
@@ -107,19 +104,18 @@ export function emptyPlan(asksPerson: boolean): TaskPlan {
   }
 }
 
-/** A task of the plan that a request is about; `id`: as it was named, `T3.1` if only a part of it is meant. */
+/** A task that a request names; `id`: as named, `T3.1` for a part. */
 export interface NamedTask {
   id: string
   task: PlanTask
 }
 
-/** The most that one request may be about. */
+/** Limit of tasks in one request. */
 const MOST_NAMED = 10
 
 /**
- * The tasks of the plan that a request says at its beginning it is about, each id once: those before the first colon of
- * its first line (`T3: …`, `T3, T4.1: …`), or its first word where there is no colon. What is named later is only
- * mentioned. A subtask counts for its task.
+ * Returns the tasks that a request names at its start, each once: before the first colon of line 1 (`T3: …`, `T3, T4.1: …`),
+ * or its first word if there is no colon. Later names do not count. A subtask counts for its task.
  */
 export function tasksNamed(request: string, tasks: readonly PlanTask[]): NamedTask[] {
   const [line = ''] = request.trimStart().split('\n', 1)
@@ -128,12 +124,12 @@ export function tasksNamed(request: string, tasks: readonly PlanTask[]): NamedTa
   const words = head.split(/[\s,;&+/*_`[\]()]+|\band\b/).map(word => word.replace(/\.+$/, ''))
   const ids = new Set(words.filter(word => word !== ''))
   const named = [...ids].map(id => ({ id, task: taskOf(id, tasks) }))
-  // A sentence that happens to hold an id is not a list of them.
+  // A sentence that contains an id is not a list of ids.
   if (named.length > MOST_NAMED || named.some(({ task }) => task === null)) return []
   return named.flatMap(({ id, task }) => (task === null ? [] : [{ id, task }]))
 }
 
-/** The task of the plan that an id stands for, of the task or of a part of it. */
+/** Returns the task of an id, or of the part of a task; null: none. */
 export function taskOf<T extends Pick<PlanTask, 'id'>>(id: string, tasks: readonly T[]): T | null {
   const task = tasks.find(each => each.id === id)
   if (task !== undefined) return task
@@ -146,13 +142,13 @@ interface BoardTask {
   name: string
   phase: string | null
   done: boolean
-  /** Of a plan: whether it is said to be done, and codemachine has not taken it for that yet. */
+  /** In a plan: true if marked done, but not accepted yet. */
   claimed?: boolean
-  /** Of a plan: why nobody works on it any more. */
+  /** In a plan: why nobody works on it any more. */
   parked?: string
 }
 
-/** What MAIN.md and tasks.json say of a session now. */
+/** The session's current MAIN.md and tasks.json. */
 export interface TaskBoard {
   /** `short_title` of MAIN.md. */
   title: string | null
@@ -164,7 +160,7 @@ export interface TaskBoard {
 const MOST_LEFT = 20
 const NAME_CHARACTERS = 200
 
-/** The `tasks` field of `round-ended`, by the memory files; empty if there are no tasks. Pure. */
+/** Returns the `tasks` field of `round-ended` from the memory files; empty: no tasks. Pure. */
 export function countTasks({ tasks }: Pick<MemorySnapshot, 'tasks'>): Pick<EventOf<'round-ended'>, 'tasks'> {
   if (tasks.length === 0) return {}
   const left = tasks.filter(({ done }) => !done)

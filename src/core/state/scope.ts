@@ -6,7 +6,7 @@ import { NO_STALL } from '../rules/stall.ts'
 import { reviewsAtResume } from './fold-claim.ts'
 import { type GivenUpScope, type Scope, SET_ASIDE, type SessionState, type SetAside } from './state.ts'
 
-/** What a session begins with in a scope in the place of what is set aside. */
+/** Start values in a scope, instead of the fields that are set aside. */
 const AT_ENTRY = {
   review: null,
   before: [],
@@ -24,10 +24,10 @@ const AT_ENTRY = {
   stall: NO_STALL,
 } as const satisfies Omit<SetAside, 'gates'>
 
-/** More scopes than a session has that does anything else. */
+/** More scopes than any useful session has. */
 const MOST_GIVEN_UP = 1_000
 
-/** The session in a scope. One that it is in already is left first. Pure. */
+/** Returns the session in a scope; leaves an open scope first. Pure. */
 export function enterScope(before: SessionState, event: EventOf<'scope-entered'>): SessionState {
   const state = leaveScope(before, 'given-up')
   const { name, goal, gates, tree, protectFrom, programs } = event
@@ -43,7 +43,7 @@ export function enterScope(before: SessionState, event: EventOf<'scope-entered'>
   }
 }
 
-/** The session once it has left its scope, done or not: its own claims are proved as before, and none is made. Pure. */
+/** Returns the session after it left its scope, done or not. Its own claims are proved as before; none is open. Pure. */
 export function leaveScope(state: SessionState, outcome: EventOf<'scope-left'>['outcome']): SessionState {
   const { scope } = state
   if (scope === null) return state
@@ -65,12 +65,12 @@ function givenUpAfter(state: SessionState, { name, since: tree }: Scope): readon
   return [...givenUp, { name, tree, programs: gateConfiguration?.programs ?? null }].slice(0, MOST_GIVEN_UP)
 }
 
-/** Whether files were changed that gates protect or run through. Pure. */
+/** Returns true if files were changed that gates protect or use. Pure. */
 export function hasChangedProof(state: Pick<SessionState, 'protectedChanged' | 'gateConfiguration'>): boolean {
   return state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
 }
 
-/** What a scope of this name is compared with, if that is older than what it begins with; null: it is not. Pure. */
+/** Returns an older base of comparison for a scope of this name; null: its own start. Pure. */
 export function agreedBefore(
   { givenUp, protectFrom }: Pick<SessionState, 'givenUp' | 'protectFrom'>,
   name: string,
@@ -79,7 +79,7 @@ export function agreedBefore(
   return known ?? (protectFrom === null ? null : { tree: protectFrom, programs: null })
 }
 
-/** The session as though it were in no scope: with its own gates, reviews and claim. Pure. */
+/** Returns the session as if outside of a scope: with its own gates, reviews and claim. Pure. */
 export function withoutScope(state: SessionState): SessionState {
   const { scope } = state
   if (scope === null) return state
@@ -88,8 +88,8 @@ export function withoutScope(state: SessionState): SessionState {
 }
 
 /**
- * The session after one more event, as `fold` has it: what is of the session itself does not touch the scope that it is in, and
- * what is of another scope changes nothing. Pure.
+ * Folds one event. Events of the session itself do not change its current scope; events of another scope change nothing.
+ * Pure.
  */
 export function foldInScope(
   state: SessionState,
@@ -105,18 +105,18 @@ export function foldInScope(
   return { ...after, scope: after.scope === scope ? scopeAfter(scope, event) : after.scope }
 }
 
-/** What has to pass in the scope that a session is in, and what has to pass before the session is done. Pure. */
+/** Returns the gates of the session and of its current scope. Pure. */
 export function gatesOfAll(state: SessionState): readonly Gate[] {
   return state.scope === null ? state.gates : [...state.scope.session.gates, ...state.gates]
 }
 
-/** The session after a fold that is of itself, though it is in a scope. */
+/** Folds an event of the session itself while it is in a scope. */
 function foldOutside(state: SessionState, scope: Scope, fold: (session: SessionState) => SessionState): SessionState {
   const after = fold(withoutScope(state))
   return { ...after, ...setAside(state), scope: { ...scope, session: { ...scope.session, ...setAside(after) } } }
 }
 
-/** Which scope an event is of: its name; null: of the session itself; undefined: of whatever the session is in. */
+/** Returns an event's scope: its name; null: the session itself; undefined: the current one. */
 function scopeOf(event: SessionEvent): string | null | undefined {
   switch (event.type) {
     case 'gate-ended':
@@ -136,12 +136,12 @@ function scopeOf(event: SessionEvent): string | null | undefined {
   }
 }
 
-/** The field of an event that says which scope it is of; none for the session itself. */
+/** Returns the scope field of an event; empty: the session itself. */
 export function inScope({ scope }: Pick<SessionState, 'scope'>): { scope?: string } {
   return scope === null ? {} : { scope: scope.name }
 }
 
-/** The gates and reviews of a session that goes on: those that are named now are its own, not those of its scope. Pure. */
+/** Returns the gates and reviews of a resumed session; new ones apply to the session, not to its scope. Pure. */
 export function gatesAtResume(
   state: SessionState,
   event: EventOf<'session-resumed'>,
@@ -160,12 +160,12 @@ export function gatesAtResume(
   }
 }
 
-/** The gates of a session that no template has added. Pure. */
+/** Returns the gates that no template added. Pure. */
 export function gatesOfPerson({ gates, addedGates }: Pick<SessionState, 'gates' | 'addedGates'>): readonly Gate[] {
   return gates.filter(({ name }) => !addedGates.some(added => added.name === name))
 }
 
-/** The session with these gates in the place of all that the template has added; what is new has not run yet. Pure. */
+/** Replaces all gates that the template added; new ones have not run yet. Pure. */
 export function addGates(state: SessionState, wanted: readonly Gate[]): SessionState {
   const next = withAdded(gatesOfPerson(state), wanted)
   const isAsBefore = ({ name, run }: Gate) => state.gates.some(gate => gate.name === name && gate.run === run)
@@ -179,7 +179,7 @@ export function addGates(state: SessionState, wanted: readonly Gate[]): SessionS
   }
 }
 
-/** Those gates, and behind them the added ones with other commands, each by a name of its own. */
+/** Appends the added gates whose commands are new, each with a unique name. */
 function withAdded(gates: readonly Gate[], wanted: readonly Gate[]): Pick<SessionState, 'gates' | 'addedGates'> {
   const all = [...gates]
   for (const gate of wanted) {
@@ -202,7 +202,7 @@ function setAside(state: SessionState): SetAside {
   return Object.fromEntries(SET_ASIDE.map(key => [key, state[key]])) as SetAside
 }
 
-/** Whether a notice is of a claim or a gate, or of rounds that get nowhere: of the scope alone, or of the session alone. */
+/** Returns true for a notice about a claim, a gate or a lack of progress: it belongs to the scope or the session alone. */
 function isOfProof(notice: Notice): boolean {
   return notice.from === 'gate' || notice.isOfProof === true
 }

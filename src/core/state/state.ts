@@ -36,19 +36,19 @@ import type { BoardRow, CardFact, ReportSection, RoundTitle, ShownPlan, StepName
 import type { AgentAtWork, EndedAgent, TaskPlan } from './plan.ts'
 import { CODEX_LOGIN, NO_LOGINS, type UsedLogins } from './usage.ts'
 
-/** A round that has ended; `isReplan`: it was to change the plan as a person had asked. */
+/** A round that has ended. `isReplan`: it was to change the plan for a person. */
 export type EndedRound = Pick<
   EventOf<'round-ended'>,
   'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
 > &
   PartOfRound & { isReplan: boolean }
 
-/** What a round is for, by a word of its template; null where the template has but one kind, and for a change of plan. */
+/** Purpose of a round, a word of its template. Null: the template has one kind of round, or the plan changes. */
 export interface PartOfRound {
   part: string | null
 }
 
-/** A round at work. */
+/** The running round. */
 interface RunningRound extends PartOfRound {
   round: number
   /** The change of plan that the round makes; null if it works on the goal. */
@@ -57,31 +57,31 @@ interface RunningRound extends PartOfRound {
   startedAt: number
   thread: string | null
   turn: string | null
-  /** How many of the notices were in its input. */
+  /** Number of notices in its input. */
   told: number
-  /** What a person said to the running turn; told again if the round does not count. */
+  /** Messages of a person to the running turn; sent again if the round does not count. */
   steered: readonly Notice[]
-  /** Whether the agent has done anything yet. */
+  /** True once the agent has done something. */
   hasWorked: boolean
-  /** Whether a person has interrupted it. */
+  /** True if a person interrupted it. */
   isInterrupted: boolean
-  /** How long its commands and tools have run, ms. */
+  /** Total run time of its commands and tools, ms. */
   commandMs: number
   /** The agent's last message; null before the first. */
   lastWords: string | null
-  /** The agents that it gave tasks and that have ended, the last 50. */
+  /** Agents that got a task from it and have ended; the last 50. */
   agentsEnded: readonly EndedAgent[]
 }
 
 /** The state of the last done claim. */
 export type Claim =
   | { state: 'none' }
-  /** `tree`: the work tree of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
+  /** `tree`: the work tree of the claim; null: refused at once. `results`: of the gates that ran on it since. */
   | { state: 'nominated'; by: readonly string[]; tree: string | null; results: readonly GateResult[] }
   | { state: 'refused'; reason: RefusalReason; detail: string }
   | { state: 'accepted'; by: readonly string[]; tree: string; verified: boolean; results: readonly GateResult[] }
 
-/** One run of a gate, in short. */
+/** Summary of one run of a gate. */
 export type GateRun = Pick<GateResult, 'gate' | 'status' | 'exitCode' | 'durationMs'> & {
   when: GateTime
   round: number
@@ -92,157 +92,155 @@ export interface PlanStep {
   status: 'pending' | 'in-progress' | 'completed'
 }
 
-/** The rights of the rounds that a template has for one thing, and what they are called. */
+/** Rights and name of one kind of round of a template. */
 export interface PartKind {
-  /** Such as `team building`. */
+  /** Its name for people, for example `team building`. */
   words: string
-  /** Whether what the memory files say after it is a claim that all is done. */
+  /** True if the memory files can claim after it that all is done. */
   claims: boolean
-  /** Whether it uses up none of the person's rounds; such a round only looks, and changes no plan. */
+  /** True if it does not count as a round. Such a round only reads, and changes no plan. */
   free: boolean
-  /** Whether it counts as a round without progress if it worked and left everything as it was. */
+  /** True: a round that worked but changed nothing counts for the stall rule. */
   countsForStall: boolean
-  /** Whether it may give work to other agents. */
+  /** True if it may give work to other agents. */
   delegates: boolean
-  /** How many characters of the agent's last message are kept in the state. */
+  /** Length of the agent's last message in the state, characters. */
   keepsWords: number
-  /** Whether its answer (JSON) is told in words by the template, so that the message itself is only in the whole log; left out: it is shown. */
+  /** True: the template words its JSON answer, so the message itself is only in the whole log. Left out: it is shown. */
   tellsAnswer?: true
 }
 
 /**
- * Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share.
- * `none`: it has no memory files at all.
+ * Place of a session's tasks: its own folder, or `.codemachine/plan/`, which all sessions of a project share. `none`: it has
+ * no memory files.
  */
 export type MemoryLayout = 'session' | 'project-plan' | 'none'
 
-/**
- * A kind of session, by the name that its journal has: what its rounds are for, and what of its own it keeps of what has
- * happened. `S` is that state. Pure.
- */
+/** A kind of session, named as in its journal: the purpose of its rounds, and its own state of type `S`. Pure. */
 export interface SessionKind<S = unknown> {
   readonly name: string
   /** One line for a list. */
   readonly description: string
-  /** What a person types to start one. */
+  /** The command that starts one. */
   readonly command: string
-  /** The most rounds of a session with these options for which nobody has named a limit; null: what the setting `rounds` says. Pure. */
+  /** Default limit of rounds for these options; null: the setting `rounds`. Pure. */
   defaultRounds(options: unknown): number | null
-  /** Its kinds of rounds, by the word in `part` of `round-started`; none: it has but one. */
+  /** Its kinds of rounds, by `part` of `round-started`. Empty: only one kind. */
   readonly parts: Readonly<Record<string, PartKind>>
-  /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */
+  /** True if its sessions have a plan of tasks, which codemachine checks. */
   readonly hasPlan: boolean
   readonly memory: MemoryLayout
   /**
-   * Whether each session of it is a call: somebody waits for its answer, and any number of them work side by side, beside
-   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be resumed.
+   * True: each session is a call, and its caller waits for the answer. Calls run in parallel with each other and with the
+   * session of the work directory. A call takes no lock, is never the newest session, and cannot be resumed.
    */
   readonly isCall?: true
-  /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
+  /** True: only its own `command` starts a session, never a prompt, typed or queued. Left out: prompts do, too. */
   readonly hasOwnCommand?: true
-  /** Whether its sessions are begun by what a person says alone, and never from the specification, by `start`; left out: that begins them, too. */
+  /** True: only a person's request starts a session, never `start` from the specification. Left out: both do. */
   readonly needsRequest?: true
   /**
-   * Whether it changes its plan itself when a person asks for that: `replan-asked` breaks off the round, command, look or
-   * decision that goes on, and holds nothing; its `fold` is told the text, and `next` says what comes. Of what was broken off
-   * only the end comes after that (`round-ended` as `interrupted`); `wrote` and `kept` may come of files that were written
-   * just then. A claim that was made or accepted is none any more. Left out: `next` is asked for a round `replan`.
+   * True: it changes its plan itself. Then `replan-asked` stops the running round, command, look or decision, but does not
+   * pause. Its `fold` gets the text, and `next` returns the next step. A stopped round still sends `round-ended`
+   * (`interrupted`); `wrote` and `kept` may still arrive. An open or accepted claim is dropped. Left out: `next` is asked
+   * for a round `replan`.
    */
   readonly replansItself?: true
   /**
-   * Of one that does: why it does not change its plan any more, a sentence; null: it does. Asked before anything is broken off
-   * for it. Pure. Left out: it always does.
+   * For `replansItself`: a sentence why it no longer changes its plan; null: it does. Called before anything is stopped for
+   * it. Pure. Left out: it always does.
    */
   refusesReplan?(own: S, session: SessionState): string | null
   /**
-   * Whether only what sums it up comes any more, so that no round is told what a person says. Pure. Left out: rounds are told
-   * until a claim is accepted.
+   * Returns true if only the summary is left, so no round gets messages of a person any more. Pure. Left out: rounds get
+   * them until a claim is accepted.
    */
   isSummedUp?(own: S, session: SessionState): boolean
-  /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
+  /** True: it adds gates during a session (`gates`), so their configuration is recorded before round 1. */
   readonly addsGates?: true
-  /** Whether what its sessions are asked for can be proved sentence by sentence (`--prove`); left out: it cannot. */
+  /** True if its requests can be proved sentence by sentence (`--prove`). Left out: they cannot. */
   readonly proves?: true
   /**
-   * Whether its rounds have commands run by codemachine (`run_shell`), with secrets of the project if they need them: then its
-   * agents cannot read these, nor the records. Left out: they have none.
+   * True: codemachine runs commands for its rounds (`run_shell`), with secrets of the project if needed. Its agents cannot
+   * read these secrets or the records. Left out: none.
    */
   readonly usesShell?: true
-  /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */
+  /** Its own state at the start, until the first `enter`. Left out: none. */
   readonly firstState?: string
-  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
+  /** Schema of `options` of `session-created`. Left out: no options, or those of its own command. */
   readonly options?: v.GenericSchema
   /**
-   * Whether the template itself says how often a refused claim of its own is fixed: such refusals do not end a session as
-   * stalled. Left out: they do.
+   * True: the template limits the fixes of its refused claims, so they never end a session as stalled. Left out: they do.
    */
   readonly mendsClaims?: true
   /**
-   * Of the templates of codemachine itself: their state is data that comes back from JSON as it was, and their `first` and
-   * `fold` change with codemachine alone. So what a long session has come to is kept beside its journal. Left out: its journal
-   * is folded from the beginning each time.
+   * True for built-in templates: their state survives JSON unchanged, and `first` and `fold` change only with codemachine.
+   * So a long session's state is stored with its journal. Left out: the journal is folded from its start each time.
    */
   readonly hasPlainState?: true
-  /** The template's own state when a session of it begins. */
+  /** Returns the template's own state at the start of a session. */
   first(created: EventOf<'session-created'>): S
-  /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
+  /** Returns that state after one more event. `session`: the state before the event. Pure and bounded. */
   fold(own: S, event: SessionEvent, session: SessionState): S
-  /** How its sessions are told. Left out: as any session with its kinds of rounds and its tasks is. */
+  /** Words for its sessions. Left out: derived from its kinds of rounds and its tasks. */
   readonly view?: TemplateView<S>
 }
 
 /**
- * How a session of a template is told: on the screen, on plain lines, by `status`, in notifications and in the report.
- * Functions of its own state, pure; `session` is the whole of it. All may be left out. A text may hold anything and be of
- * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
+ * Words for a session: on the screen, on plain lines, in `status`, notifications and the report. All are pure functions of
+ * the template's own state and may be left out; `session` is the whole state. Texts may contain anything: they are bounded
+ * when stored, and made safe when drawn. If one throws, its error is shown instead.
  */
 export interface TemplateView<S = unknown> {
-  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. Of a state it may have more lines, which are told below the first where it is entered. */
+  /**
+   * Name of a running step between two rounds: `checking the links`; null: codemachine's name. Empty: a look, an entered
+   * state or a kept file is not shown. For a state: further lines are shown below the first.
+   */
   step?(step: StepName, own: S, session: SessionState): string | null
-  /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
+  /** Name of the running or next round instead of its number: `Step 2/4: lint`; null: codemachine's name. */
   round?(own: S, session: SessionState): RoundTitle | null
-  /** How far the work is, in a few words for one line: `step 3 of 8`; null: nothing. Left out: how many rows are done. */
+  /** Progress in a few words for one line: `step 3 of 8`; null: nothing. Left out: the number of done rows. */
   status?(own: S, session: SessionState): string | null
-  /** The work, row by row, of which the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
+  /** Rows of the work; the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
   board?(own: S, session: SessionState): readonly BoardRow[]
-  /** What the card at the end says first: at most six facts. */
+  /** The first facts of the card at the end, at most six. */
   card?(own: S, session: SessionState): readonly CardFact[]
-  /** A section of its own in the report; null: none. */
+  /** Its own section of the report; null: none. */
   report?(own: S, session: SessionState): ReportSection | null
-  /** What `work` of `status --json` has beside its own fields, for programs: JSON of at most 512 KiB. Left out: nothing. */
+  /** More fields for `work` of `status --json`: JSON of at most 512 KiB. Left out: nothing. */
   data?(own: S, session: SessionState): Readonly<Record<string, unknown>>
   /**
-   * What a session that continues from it is told of its work, in Markdown, at most 64 KiB. Its goal, its end and its
-   * changed files are told anyway; null, or left out: its agent's last words.
+   * Markdown of at most 64 KiB about its work for a session that follows it. The goal, end and changed files are added
+   * anyway. Null or left out: its agent's last words.
    */
   followUp?(own: S, session: SessionState): string | null
-  /** The versions of the plan that a person accepts or has changed, the oldest first, at most 50. Left out: there are none. */
+  /** Plan versions that a person accepts or changed, oldest first, at most 50. Left out: none. */
   plans?(own: S, session: SessionState): readonly ShownPlan[]
 }
 
 /**
- * The scope that a session is in: a part of it with a done rule of its own. Meanwhile the fields of `SET_ASIDE` of the state
- * are those of the scope, so that its claims are proved as those of a session are.
+ * The scope of a session: a part with its own done rule. Inside it, the `SET_ASIDE` fields of the state are those of the
+ * scope. So its claims are proved like those of a session.
  */
 export interface Scope {
   name: string
-  /** What its rounds work on. */
+  /** Goal of its rounds. */
   goal: string
-  /** How many rounds have counted in it since it was entered. */
+  /** Rounds that counted since it was entered. */
   rounds: number
-  /** Fingerprint of the work tree that it was entered with. */
+  /** Fingerprint of the work tree on entry. */
   tree: string
-  /** Fingerprint that the files which its gates protect are compared with. */
+  /** Fingerprint that its protected files are compared with. */
   since: string
-  /** Whether one of its rounds was replayed from a recording: then nothing in it can be done. */
+  /** True if one of its rounds was replayed from a recording: then nothing in it can be done. */
   replayed: boolean
-  /** Those fields of the session itself, and what its next round is to be told of its own claims and gates. */
+  /** The session's own `SET_ASIDE` fields, and its notices about its own claims and gates. */
   session: SetAside & { notices: readonly Notice[] }
 }
 
 /**
- * What a scope was compared with that changed what its gates protect, or run through, and was given up: nobody has agreed to
- * that. `programs`: as in `gateConfiguration`.
+ * The base of comparison of a scope that was left after it changed files that its gates protect or run. Nobody has agreed to
+ * that change. `programs`: as in `gateConfiguration`.
  */
 export interface GivenUpScope {
   name: string
@@ -250,7 +248,7 @@ export interface GivenUpScope {
   programs: string | null
 }
 
-/** What of a session is set aside while it is in a scope: how its own claims are proved, and what came of that. */
+/** Fields of a session set aside during a scope: the proof of its own claims, and its results. */
 export const SET_ASIDE = [
   'gates',
   'review',
@@ -274,14 +272,14 @@ export type SetAside = Pick<SessionState, (typeof SET_ASIDE)[number]>
 /** A gate or review that runs between two rounds. `since`: Unix time, ms. */
 export type Checking =
   | { kind: 'gate'; gate: string; when: GateTime; since: number }
-  /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
+  /** `heard`: `personSaid` at the start of the review. `configuration`: digest of the gates' configuration. */
   | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
   | { kind: 'check'; sentence: string; when: EventOf<'check-started'>['when']; since: number }
   | { kind: 'hook'; hook: HookMoment; since: number }
-  /** Somebody writes the contract, or wrong versions of the work; `sentence` null: all of it. */
+  /** An agent writes the contract, or wrong versions of the work. `sentence` null: the whole contract. */
   | { kind: 'contract'; role: EventOf<'contract-turn-started'>['role']; sentence: string | null; since: number }
 
-/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
+/** A failed run of a gate: its command and tree. For a flaky gate: the run that failed. */
 export interface GateFailure {
   gate: string
   run: string
@@ -294,46 +292,46 @@ export interface SessionState extends UsedLogins {
   id: string
   goal: string
   template: string
-  /** That template; null before the first event, and where this version does not know it. */
+  /** The kind of that name; null: before the first event, or unknown in this version. */
   kind: SessionKind | null
-  /** The state of the template itself, of which only it knows the shape. */
+  /** The template's own state; only the template knows its shape. */
   work: unknown
   directory: string
   queued: string | null
-  /** Id of the session that it goes on from; null if it is none. */
+  /** Id of the session that it follows; null: none. */
   follows: string | null
-  /** The conversation with an agent that it goes on from; null if it is none. */
+  /** The agent conversation that it continues; null: none. */
   adopted: Adopted | null
-  /** The issue that it works on; null if it is none. */
+  /** The issue that it works on; null: none. */
   issue: IssueRef | null
-  /** Where its result was published last; null if it was not. */
+  /** Place where its result was last published; null: never. */
   published: Published | null
-  /** The texts that it began with, which its records keep. */
+  /** Texts stored in its records at the start. */
   kept: readonly KeptText[]
   limits: SessionLimits
-  /** What the run may take that it belongs to, and what of that the sessions before it have used; null if not known. */
+  /** Limits of its run, and how much earlier sessions of the run used; null: not known. */
   run: RunAllowance | null
   sandbox: string
   network: boolean
   model: string | null
   effort: string | null
-  /** The model that codex last reported, also where the person named none; null before that. */
+  /** The model that codex last reported, even if the person named none; null: none yet. */
   modelInUse: string | null
-  /** The reasoning effort that codex last reported; null if not known, or the model's own default. */
+  /** The reasoning effort that codex last reported; null: not known, or the model's default. */
   effortInUse: string | null
-  /** The provider of the round or review that started last; null: what codex is configured with. */
+  /** Provider of the last started round or review; null: codex's configured one. */
   providerInUse: string | null
-  /** The engine that the rounds fell back on; null: that of the session. */
+  /** The fallback engine of the rounds; null: the session's engine. */
   engine: string | null
-  /** When the usage windows that were full reset, by engine; Unix time, ms. */
+  /** Reset time of full usage windows, by engine; Unix time, ms. */
   fullUntil: Readonly<Record<string, number>>
-  /** The last changes of the engine of the rounds, each with the round that began with it. */
+  /** The last changes of engine, each with the round that began with it. */
   engineChanges: readonly Pick<EventOf<'engine-changed'>, 'round' | 'from' | 'to'>[]
-  /** Rounds that have started, by engine; without those before that was kept. */
+  /** Started rounds by engine; older journals did not count them. */
   roundsOfEngines: Readonly<Record<string, number>>
-  /** Calls of agents that have an engine of their own, by engine. */
+  /** Calls of agents that have their own engine, by engine. */
   agentsOfEngines: Readonly<Record<string, number>>
-  /** What events say that engines reach, by engine. */
+  /** Hosts that engines reach according to events, by engine. */
   reachOfEngines: Readonly<Record<string, readonly string[]>>
   overrides: readonly string[]
   said: RunOverrides
@@ -341,150 +339,150 @@ export interface SessionState extends UsedLogins {
   host: string
   /** Unix time, ms. */
   createdAt: number
-  /** When it began or was last resumed, moved on by the time for which the machine has slept since; Unix time, ms. */
+  /** Time of start or last resume, plus the machine's sleep since then; Unix time, ms. */
   beganAt: number
-  /** How long it had been worked on before it was last resumed, ms. */
+  /** Work time before the last resume, ms. */
   workedMs: number
   /** Rounds that counted (docs/inside/design.md, "What ends a round"). */
   roundsUsed: number
   running: RunningRound | null
-  /** Agents at work on a task that they were given. */
+  /** Agents that work on a task. */
   agents: readonly AgentAtWork[]
-  /** The plan and its tasks; null if the template has none. */
+  /** The plan and its tasks; null: the template has none. */
   taskPlan: TaskPlan | null
-  /** The scope that it is in; null: it works on its own goal. */
+  /** The current scope; null: it works on its own goal. */
   scope: Scope | null
-  /** The scopes that were given up after they changed what their gates protect, and are not done yet; the first 1,000. */
+  /** Scopes that were left after they changed protected files, and are not done yet; the first 1,000. */
   givenUp: readonly GivenUpScope[]
-  /** Whether a round was replayed from a recording: then nothing of the session can be done. */
+  /** True if a round was replayed from a recording: then nothing of the session can be done. */
   replayed: boolean
-  /** Whether it was begun to replay recordings and do nothing else. */
+  /** True if it was started only to replay recordings. */
   replays: boolean
-  /** The first part of a round that the template of this version does not have; null if there is none. */
+  /** First `part` of a round that this version's template does not know; null: none. */
   unknownPart: string | null
   last: EndedRound | null
   failures: Failures
   stall: Stall
   claim: Claim
-  /** Whether a round has changed files; and whether a claim was refused because nothing had been done. */
+  /** True if a round changed files; true if a claim was refused because nothing was done. */
   hasChangedFiles: boolean
   toldNothingDone: boolean
-  /** The commands that have to pass before done; and the reviewer's model and effort, null if no review is asked for. */
+  /** Commands that must pass before done; reviewer's model and effort (null: no review wanted). */
   gates: readonly Gate[]
   review: ReviewTerms | null
-  /** Those of the gates that the template has added. */
+  /** Gates that the template added. */
   addedGates: readonly Gate[]
-  /** Results of the gates that ran before round 1. */
+  /** Results of the gates before round 1. */
   before: readonly GateResult[]
   /** The last complete run of each gate. */
   gateRuns: readonly GateRun[]
-  /** The trees on which gates have failed, and the names of gates that were flaky at any time. */
+  /** Trees on which gates failed; names of gates that were ever flaky. */
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
-  /** The most tests that each gate says it has run at once, and its last counter-proof. */
+  /** Highest number of tests that each gate reported; last counter-proof of each gate. */
   testCounts: readonly { gate: string; most: number }[]
   counterProofs: readonly CounterProof[]
   checking: Checking | null
-  /** The step that codemachine carries out just now, and how many have been; `since`: Unix time, ms; `mostMs`: how long a command may take. */
+  /** The running step, and the number of steps so far. `since`: Unix time, ms. `mostMs`: time limit of a command, ms. */
   step: { number: number; kind: string; name: string; since: number; mostMs?: number } | null
   steps: number
-  /** The state of the template's own that it is in; null: it has none. */
+  /** Current state name of the template; null: it has none. */
   workState: string | null
   reviews: Reviews
-  /** What was asked for, sentence by sentence, and how it is proved; null: the session has no contract. */
+  /** The request, sentence by sentence, with its proof; null: no contract. */
   contract: ContractState | null
-  /** The command that seems to run the project's own tests; null: none was found, or none was looked for. */
+  /** Likely test command of the project; null: not found, or not searched for. */
   tests: NonNullable<EventOf<'session-created'>['tests']> | null
-  /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
+  /** Answers that were refused the last time, by name: the reason, and how often in a row; the last 100. */
   refusedAnswers: RefusedAnswers
-  /** What its steps came to, the last 100. */
+  /** Outputs of its steps, the last 100. */
   outputs: readonly Output[]
-  /** The tree that protected files are compared with; null: the one that the session began with. */
+  /** Tree that protected files are compared with; null: the tree at the start. */
   protectFrom: string | null
   /** Protected files that rounds have changed, the last 50. */
   protectedChanged: readonly string[]
   /**
-   * Configuration that gates run through and that differs from what the session began with; `programs`: what those of
-   * `node_modules/.bin` were like then, null if not known. Null: nobody has looked, for no gate protects anything, and none passed before round 1.
+   * Gate configuration that differs from the start. `programs`: the state of `node_modules/.bin` at the start, null: not
+   * known. Null: not checked, for no gate protects anything, and none passed before round 1.
    */
   gateConfiguration:
     | (Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'> & { programs: string | null })
     | null
-  /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
+  /** The last savepoint. `start`: the tree at the start of the session; null: not stored. */
   savepoint: { round: number; commit: string; tree: string; start: string | null } | null
   /**
-   * The rounds that have ended since, with the trees that they left and how many files they changed: one may be kept late,
-   * while the next one works; at most two.
+   * Rounds that ended since the savepoint, with their trees and number of changed files; at most two. A savepoint may be
+   * late, made while the next round works.
    */
   unkept: readonly { round: number; tree: string; files: number }[]
-  /** How many questions were noted, and their keys (`questionKey`). */
+  /** Number of noted questions, and their keys (`questionKey`). */
   questions: number
   asked: readonly string[]
-  /** The last texts of a person after the goal: what rounds were steered with, changes of plan; at most 100, and 250,000 characters. */
+  /** Last texts of a person after the goal (steering, plan changes); at most 100 and 250,000 characters. */
   personSaid: readonly string[]
-  /** Whether the words by which rounds go were found changed since the last round began, and were put back. */
+  /** True if the goal's words were changed since the last round began, and were restored. */
   goalRestored: boolean
-  /** The notices for the next round; those that a round was told are dropped once it has counted. */
+  /** Notices for the next round; dropped once a round that got them has counted. */
   notices: readonly Notice[]
   plan: readonly PlanStep[]
   /** Tokens of the rounds that have ended. */
   tokensBefore: number
-  /** Of these, those of each provider of the person's. */
+  /** Of these, the tokens of each provider that the person configured. */
   providerTokens: Readonly<Record<string, number>>
   /** Tokens of the running round's threads, its own and those of its sub-agents, as codex last reported them. */
   threadTokens: Readonly<Record<string, TokenCounts>>
-  /** What models cost, as the person says, and what the session has cost by that. */
+  /** Model prices that the person set; cost of the session at these prices. */
   prices: readonly ModelPrice[]
   cost: Cost
   contextWindow: number | null
   contextTokens: number | null
-  /** The per cent of each window that may be used; null: all. */
+  /** Usable part of each usage window, per cent; null: all. */
   maxUsage: number | null
-  /** What is waited for now; `until` and `since` are Unix time, ms. */
+  /** The current wait; `until` and `since`: Unix time, ms. Null: none. */
   waiting: { until: number; since: number; reason: WaitReason; cause: RoundOutcome } | null
-  /** When a person asked it to pause, and since when no round has run for that; Unix time, ms; null if not. */
+  /** Time when a person asked to pause, and since when no round runs for that; Unix time, ms; null: none. */
   pausedAt: number | null
   heldSince: number | null
-  /** For how long it was held before that, ms. */
+  /** Time of earlier pauses, ms. */
   heldMs: number
-  /** When the hold ends by itself, and how; Unix time, ms. Null if it does not hold. */
+  /** Time (Unix, ms) and manner in which the pause ends by itself; null: it does not pause. */
   holdEnd: HoldEnd | null
-  /** What a person is asked to decide; null if nothing. Of a session that has ended, what it ended without. */
+  /** The open decision of a person; null: none. After the end: the decision that the session ended without. */
   decision: OpenDecision | null
-  /** The last decision that was made since it began or was resumed; null before the first. */
+  /** The last decision since start or resume; null: none. */
   decided: DecidedChoice | null
-  /** The change of plan that a person has asked for and no round has made yet; null if there is none. */
+  /** The plan change that a person asked for and no round has made yet; null: none. */
   replan: string | null
-  /** How often a person has asked for a change of plan. */
+  /** Number of plan changes that a person asked for. */
   replansAsked: number
-  /** Whether the session stops when this round has ended. */
+  /** True if the session stops after this round. */
   stopAsked: boolean
-  /** Since when codex has been waiting for the network; Unix time, ms; null if it does not. */
+  /** Time since which codex waits for the network; Unix time, ms; null: it does not. */
   offlineSince: number | null
-  /** The limit for which the running round comes to a safe stop; null if there is none. */
+  /** The limit that makes the running round stop safely; null: none. */
   windingDown: WindDownLimit | null
-  /** The program that keeps the machine awake; null if none does. */
+  /** The program that keeps the machine awake; null: none. */
   keptAwake: string | null
   ended: { outcome: SessionOutcome; exitCode: number; durationMs: number } | null
-  /** Events folded. */
+  /** Number of folded events. */
   events: number
   /** Unix time of the last event, ms. */
   updatedAt: number
 }
 
-/** A reader that shows events, and decides nothing. */
+/** A reader that only shows events. */
 export interface View {
   /** @param state the session after the event */
   event(event: Recorded, state: SessionState): void
   live(event: LiveEvent): void
 }
 
-/** For each event of a union, how the state is after it. `at`: Unix time, ms. Pure. */
+/** A fold per event type: returns the state after the event. `at`: Unix time, ms. Pure. */
 export type FoldsOf<E extends SessionEvent> = {
   readonly [T in E['type']]: (state: SessionState, event: EventOf<T>, at: number) => SessionState
 }
 
-/** The rights of a round of a template that has but one kind of round, and of one that this version does not know. */
+/** Rights of a round whose template has one kind of round, or whose kind this version does not know. */
 const USUAL_PART: PartKind = {
   words: '',
   claims: true,
@@ -494,18 +492,18 @@ const USUAL_PART: PartKind = {
   keepsWords: 400,
 }
 
-/** The kind of a round by the word for what it is for; `part` null: of a template with one kind of round. Pure. */
+/** Returns the kind of a round by its `part`; null: the template has one kind of round. Pure. */
 export function partOf(kind: SessionKind | null, part: string | null): PartKind {
   const parts = kind?.parts ?? {}
   return part !== null && Object.hasOwn(parts, part) ? (parts[part] ?? USUAL_PART) : USUAL_PART
 }
 
-/** Whether the plan of a session is that of the work directory, which the next such session sets aside. Pure. */
+/** Returns true if the session uses the work directory's plan, which the next such session sets aside. Pure. */
 export function sharesPlan({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.memory === 'project-plan'
 }
 
-/** Whose models the last round used: a provider, or an engine of another maker; null: what codex is configured with. Pure. */
+/** Returns the provider or foreign engine of the last round; null: codex's configured provider. Pure. */
 export function sourceInUse({
   providerInUse,
   login,
@@ -514,17 +512,17 @@ export function sourceInUse({
   return providerInUse ?? (login === CODEX_LOGIN || replays ? null : login)
 }
 
-/** The model of the last round as far as it is known: reported, else as the person named it for codex. Pure. */
+/** Returns the reported model of the last round, else the one that the person named for codex; null: not known. Pure. */
 export function modelNow({ modelInUse, model, ...of }: SessionState): string | null {
   return modelInUse ?? (of.providerInUse === null && sourceInUse(of) !== null ? null : model)
 }
 
-/** Whether a session is a call, which is never the session of its work directory. Pure. */
+/** Returns true if the session is a call, which is never the session of its work directory. Pure. */
 export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.isCall ?? false
 }
 
-/** Whether this version could resume a session: it knows its template and what all of its rounds were for. Pure. */
+/** Returns true if this version can resume the session: it knows the template and the `part` of all rounds. Pure. */
 export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unknownPart'>): boolean {
   return kind !== null && unknownPart === null
 }
@@ -547,7 +545,7 @@ const NOTHING_YET = {
   counterProofs: [],
 }
 
-/** A session before its first event. */
+/** Returns the state of a session before its first event. */
 export function emptyState(id: string): SessionState {
   return {
     id,
@@ -635,19 +633,19 @@ export function emptyState(id: string): SessionState {
   }
 }
 
-/** Rounds in a row that did not come to their end; a round that worked forgets them all. */
+/** Consecutive failed rounds; a round that worked resets all counts. */
 export interface Failures {
-  /** Those that used up no round. */
+  /** Failures that did not count as a round. */
   inARow: number
-  /** When the first of these began to fail: its end, or before that when the network was first waited for in it; Unix time, ms. */
+  /** Start of the first of these failures: its end, or the earlier loss of the network; Unix time, ms. */
   since: number | null
-  /** Crashes in a row in which the agent had done nothing. */
+  /** Consecutive crashes before the agent did anything. */
   idleCrashes: number
-  /** Refusals in a row. */
+  /** Consecutive refusals. */
   refusals: number
-  /** Rounds in a row that ended in silence, whether they used up a round or not. */
+  /** Consecutive rounds that ended in silence, counted as a round or not. */
   silences: number
-  /** Rounds in a row to which the server refused access (HTTP 403). */
+  /** Consecutive rounds refused by the server with HTTP 403. */
   forbidden: number
 }
 
@@ -660,14 +658,14 @@ export const NO_FAILURES: Failures = {
   forbidden: 0,
 }
 
-/** The failures after one more round, which ended at `at`; `offlineSince`: when the network went away in it (Unix time, ms). Pure. */
+/** Returns the failures after a round that ended at `at`. `offlineSince`: loss of the network, Unix time, ms. Pure. */
 export function failuresAfter(
   before: Failures,
   { outcome, counts }: Pick<EventOf<'round-ended'>, 'outcome' | 'counts'>,
   hasWorked: boolean,
   { at, offlineSince }: { at: number } & Pick<SessionState, 'offlineSince'>,
 ): Failures {
-  // What a signal or a person cut off did not fail.
+  // A round that a signal or a person stopped did not fail.
   if (!counts && outcome.class === 'interrupted') return before
   if (outcome.class === 'worked') return NO_FAILURES
   const silences = outcome.class === 'silent' ? before.silences + 1 : 0
@@ -682,7 +680,7 @@ export function failuresAfter(
   }
 }
 
-/** The state after a turn of a reviewer, or about the contract: it fails and is tried again as that of a round is. Pure. */
+/** Returns the state after a turn of a reviewer or about the contract. It fails and retries like a round. Pure. */
 export function afterOtherTurn(state: SessionState, outcome: RoundOutcome, at: number): SessionState {
   return {
     ...state,
@@ -696,7 +694,7 @@ export function afterOtherTurn(state: SessionState, outcome: RoundOutcome, at: n
   }
 }
 
-/** The hosts that engines reach, once another turn has begun. Pure. */
+/** Returns the hosts that engines reach after another turn began. Pure. */
 export function reachAfter(
   { reachOfEngines }: SessionState,
   { engine, reaches }: { engine?: string; reaches?: readonly string[] },
@@ -704,7 +702,7 @@ export function reachAfter(
   return engine === undefined || reaches === undefined ? reachOfEngines : { ...reachOfEngines, [engine]: reaches }
 }
 
-/** Whether such a turn that ended so does not come to an answer, and nothing else was in its way. Pure. */
+/** Returns true if the turn ended without an answer, and nothing else prevented one. Pure. */
 export function gaveNoAnswer(outcome: RoundOutcome): boolean {
   return GAVE_NONE.has(outcome.class)
 }
@@ -712,14 +710,14 @@ export function gaveNoAnswer(outcome: RoundOutcome): boolean {
 const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
 
 /**
- * Whether a session runs now. `cut-off`: it has not ended, and no process works on it. `unknown`: it has not ended, and
- * it cannot be told whether a process works on it.
+ * Status of a session now. `cut-off`: not ended, and no process works on it. `unknown`: not ended, and its process cannot be
+ * determined.
  */
 export type SessionStatus = 'running' | 'cut-off' | 'ended' | 'unknown'
 
 /**
- * The status of a session, given the process that runs in the directory (`at`: since when, ISO 8601; null: none). A session
- * with an event since then is the one that it runs. Pure.
+ * Returns the status, given the process that runs in the directory (`at`: its start, ISO 8601; null: none). That process
+ * runs the session that has an event since then. Pure.
  */
 export function sessionStatusOf(session: SessionState, runner: { at: string } | null | 'unknown'): SessionStatus {
   if (session.ended) return 'ended'
@@ -727,19 +725,19 @@ export function sessionStatusOf(session: SessionState, runner: { at: string } | 
   return runner !== null && session.updatedAt >= Date.parse(runner.at) ? 'running' : 'cut-off'
 }
 
-/** How long a session has taken, ms: until it ended, until now if it runs, until its last sign of life if it was cut off. */
+/** Returns the session's duration, ms: to its end, to now if it runs, to its last event if it was cut off. */
 export function elapsedMs(session: SessionState, standing: SessionStatus, now: number): number {
   if (session.ended) return session.ended.durationMs
   const until = standing === 'running' ? now : session.updatedAt
   return session.workedMs + Math.max(0, until - session.beganAt)
 }
 
-/** Tokens of the whole session so far, all threads. */
+/** Returns the tokens of the whole session so far, all threads. */
 export function sessionTokens(state: SessionState): number {
   return state.tokensBefore + (roundTokens(state)?.total ?? 0)
 }
 
-/** Of all tokens so far those of each provider of the person's; the rest is of what codex is configured with. */
+/** Returns the tokens so far of each provider that the person configured; the rest belongs to codex's own. */
 export function tokensOfProviders(state: SessionState): Readonly<Record<string, number>> {
   const { providerInUse: name, providerTokens } = state
   const tokens = roundTokens(state)?.total ?? 0
@@ -747,20 +745,20 @@ export function tokensOfProviders(state: SessionState): Readonly<Record<string, 
   return { ...providerTokens, [name]: (Object.hasOwn(providerTokens, name) ? (providerTokens[name] ?? 0) : 0) + tokens }
 }
 
-/** Tokens of the running round, its sub-agents included; null if none were reported. */
+/** Returns the tokens of the running round with its sub-agents; null: none reported. */
 export function roundTokens(state: SessionState): TokenCounts | null {
   const threads = Object.values(state.threadTokens)
   return threads.length === 0 ? null : threads.reduce(addTokens)
 }
 
-/** The session after a person has asked at `at` (Unix time, ms) that no further round start. Pure. */
+/** Returns the session after a person asked at `at` (Unix time, ms) to start no further round. Pure. */
 export function hold(state: SessionState, at: number): SessionState {
   const { running, waiting, checking, step, decision } = state
   const isIdle = running === null && waiting === null && checking === null && step === null && decision === null
   return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
 }
 
-/** The session when something runs or waits again: the time for which it was held is none in which it has failed. Pure. */
+/** Returns the session when work or a wait resumes; the time of the pause does not count as failing. Pure. */
 export function releaseHold(state: SessionState, at: number): SessionState {
   if (state.heldSince === null) return state
   const ms = Math.max(0, at - state.heldSince)
@@ -772,12 +770,12 @@ function failuresLater(failures: Failures, ms: number): Failures {
   return failures.since === null ? failures : { ...failures, since: failures.since + ms }
 }
 
-/** The session after a person has asked that the running round end early. Pure. */
+/** Returns the session after a person asked to end the running round early. Pure. */
 export function interruptRound(state: SessionState): SessionState {
   return state.running === null ? state : { ...state, running: { ...state.running, isInterrupted: true } }
 }
 
-/** The session after the machine has slept for `ms`, which is not counted as work; up to a minute is ignored. Pure. */
+/** Returns the session after the machine slept for `ms`. Sleep is not work time; up to a minute is ignored. Pure. */
 export function discountSleep(state: SessionState, ms: number): SessionState {
   if (ms <= 60_000) return state
   return { ...state, beganAt: state.beganAt + ms, failures: failuresLater(state.failures, ms) }

@@ -1,17 +1,17 @@
 import type { UsageWindow } from '../events/outcome.ts'
 import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 
-/** How much of one login's usage windows is used, and by the rounds of the session on it. */
+/** Use of one login's usage windows, in total and by the session's rounds. */
 interface LoginUsage {
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
-  /** Whether the account uses credits after a window is full. */
+  /** True if the account uses credits after a window is full. */
   hasCredits: boolean
-  /** What the rounds have used of each window. */
+  /** Use of each window by the rounds. */
   usageTrends: UsageTrends
 }
 
-/** The usage of the login whose rounds run, by its name; and that of the others. */
+/** Usage of the current login, its name, and usage of other logins. */
 export interface UsedLogins extends LoginUsage {
   login: string
   otherLogins: Readonly<Record<string, LoginUsage>>
@@ -22,28 +22,28 @@ export const CODEX_LOGIN = 'codex'
 
 const NO_USAGE: LoginUsage = { primaryWindow: null, secondaryWindow: null, hasCredits: false, usageTrends: NO_TRENDS }
 
-/** That of codex, of which nothing is known yet. */
+/** Codex's login, with unknown usage. */
 export const NO_LOGINS: UsedLogins = { ...NO_USAGE, login: CODEX_LOGIN, otherLogins: {} }
 
-/** The login that an engine uses: its own, except that `codex exec` has that of codex. */
+/** Returns the login of an engine: its own name; `codex exec` shares codex's login. */
 export function loginOfEngine(engine: string): string {
   return engine === 'exec' ? CODEX_LOGIN : engine
 }
 
-/** What is known of a login's usage; `login` null: one that tells nothing. Pure. */
+/** Returns the known usage of a login; `login` null: one without reports. Pure. */
 export function usageOf(logins: UsedLogins, login: string | null): LoginUsage {
   const { primaryWindow, secondaryWindow, hasCredits, usageTrends } = logins
   if (login === logins.login) return { primaryWindow, secondaryWindow, hasCredits, usageTrends }
   return (login === null ? null : logins.otherLogins[login]) ?? NO_USAGE
 }
 
-/** The same with another usage of a login. Pure. */
+/** Returns the logins with new usage of one. Pure. */
 export function withUsage<Logins extends UsedLogins>(logins: Logins, login: string, usage: LoginUsage): Logins {
   if (login === logins.login) return { ...logins, ...usage }
   return { ...logins, otherLogins: { ...logins.otherLogins, [login]: usage } }
 }
 
-/** The same where rounds use the login of this engine from now on. Pure. */
+/** Returns the logins after a switch to this engine's login. Pure. */
 export function onLoginOf<Logins extends UsedLogins>(logins: Logins, engine: string): Logins {
   const login = loginOfEngine(engine)
   if (login === logins.login) return logins

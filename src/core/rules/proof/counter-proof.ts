@@ -1,40 +1,40 @@
 import type { EventOf } from '../../events/events.ts'
 
-/** What came of running a gate without the work: `counter-proof` of the journal, without the round and the scope. */
+/** Result of a gate without the work: the event `counter-proof` without round and scope. */
 export type CounterProof = Omit<EventOf<'counter-proof'>, 'type' | 'round' | 'scope'>
 
-/** Why a passed gate needs a review that agrees to it. */
+/** Reason why a passed gate needs an agreeing review. */
 type Doubt = CounterProof['doubts'][number]
 
-/** A file that the work has changed. */
+/** A file that the work changed. */
 export interface WorkChange {
   /** Relative to the work directory. */
   path: string
-  /** Whether the gate may run through it: a test, settings, a script of its line. Everything else is work. */
+  /** True if the gate may use it: a test, settings, a script in its command. All other files are work. */
   isRunThrough: boolean
-  /** Of a file that the work has added: whether it can only be there for the gate, such as its settings; true of every other. */
+  /** For an added file: true if only the gate can need it (its settings, for example). True for all other files. */
   isNoAddition: boolean
 }
 
-/** How the gate came out on one set of files. `unknown`: it could not be run; `problem` says why, a sentence part. */
+/** Result of the gate on one set of files. `unknown`: it could not run; `problem` says why, a sentence part. */
 export interface CounterRun {
   status: 'passed' | 'failed' | 'unknown'
   problem: string | null
   durationMs: number
-  /** The files below the work directory that it read; null if that is not known. */
+  /** Files below the work directory that it read; null: not known. */
   read: ReadonlySet<string> | null
 }
 
-/** The files to look at, and how to run the gate on some of them. */
+/** The changed files, and a way to run the gate on some of them. */
 export interface CounterSearch<Change extends WorkChange> {
   changes: readonly Change[]
-  /** Whether the gate has failed earlier in the session; null: nobody has run it. */
+  /** True if the gate failed earlier in the session; null: it never ran. */
   failedBefore: boolean | null
-  /** Files that gates have changed by themselves before the work: they are nobody's work. */
+  /** Files that gates themselves changed before the work, so they are nobody's work. */
   ofGates: readonly string[]
-  /** How long the search for the smallest set may go on, ms. */
+  /** Time limit of the search for the smallest set, ms. */
   mostMs: number
-  /** Runs the gate on the files of the start, with these changes laid on them. */
+  /** Runs the gate on the files of the start plus these changes. */
   run(changes: readonly Change[]): Promise<CounterRun>
 }
 
@@ -43,18 +43,18 @@ type Found = Pick<
   'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest' | 'through' | 'unread' | 'doubts' | 'runs'
 >
 
-/** The most runs that the counter-proof of one gate takes. */
+/** Run limit of one gate's counter-proof. */
 const MOST_RUNS = 8
 const MOST_PATHS = 50
 
 /**
- * Finds out whether a gate that passes now fails without the work, and the smallest set of changed files that makes it pass.
+ * Finds out if a passing gate fails without the work, and the smallest set of changed files that makes it pass.
  *
- * 1. The files of the start, with all changes that the gate may run through: it has to fail. If it passes, it is blind.
- * 2. The files of the start, with the work alone: if it passes, no changed test or setting is what makes it pass.
+ * 1. Files of the start, with all changes that the gate may run through: it must fail. If it passes, it is blind.
+ * 2. Files of the start, with the work alone: if it passes, no changed test or setting makes it pass.
  * 3. By halves, within `MOST_RUNS` and `mostMs`, the smallest set that makes it pass.
  *
- * A gate that passed before the work shows nothing of that; of it, the changed files that it reads are found.
+ * A gate that passed before the work proves nothing; for it, the changed files that it reads are found.
  */
 export async function counterProve<Change extends WorkChange>(search: CounterSearch<Change>): Promise<Found> {
   const { changes, failedBefore } = search
@@ -79,13 +79,13 @@ export async function counterProve<Change extends WorkChange>(search: CounterSea
   return found('stands', await smallest(changes, runs), unread(without, whole, search), runs)
 }
 
-/** Why nothing is proved where there is no work. */
+/** Reason why nothing is proved without work. */
 export const NO_WORK = 'no file differs from what the work began with'
 const FAILS_THERE = 'it fails in a checkout of its own, even on the files that were claimed'
 
 /**
- * The changed files that a gate reads which passed before the work. New tests and new work are no change of it; but what it read
- * before, and what is there as it was, it has to read still.
+ * Returns the changed files that a gate reads which passed before the work. Added tests and work do not count as changes.
+ * But it must still read each unchanged file that it read before.
  */
 async function readsChanged<Change extends WorkChange>(
   runs: Runs<Change>,
@@ -113,7 +113,7 @@ async function readsChanged<Change extends WorkChange>(
 const NOTHING_MADE = { made: [], madeCount: 0, isSmallest: false, through: [], unread: [], doubts: [] } as const
 
 /**
- * What is found where nothing can be proved by taking the work out: then each change of what the gate runs through is a doubt.
+ * Returns the result if the work cannot be removed: each change of a file that the gate runs through is a doubt.
  * @param problem why, part of a sentence
  */
 export function notTried(problem: string | null, changes: readonly WorkChange[], runs = 0): Found {
@@ -153,10 +153,7 @@ function found(
   }
 }
 
-/**
- * The files that the gate read when it failed, and does not read now that it passes, though they are there as they were: what
- * it checked then, it does not look at any more.
- */
+/** Returns unchanged files that the gate read when it failed, but not when it passed: it no longer checks them. */
 function unread<Change extends WorkChange>(
   failed: CounterRun,
   passed: CounterRun,
@@ -168,7 +165,7 @@ function unread<Change extends WorkChange>(
   return [...failed.read].filter(path => !read.has(path) && !changed.has(path)).sort()
 }
 
-/** A smallest set among changes with which the gate is known to pass: no half, and no rest without one part, is enough. */
+/** Finds a smallest set of changes that makes the gate pass: no half of it, and no rest without one part, is enough. */
 async function smallest<Change extends WorkChange>(passing: readonly Change[], runs: Runs<Change>): Promise<Smallest> {
   let made = passing
   let parts = 2
@@ -196,7 +193,7 @@ function inParts<T>(list: readonly T[], parts: number): T[][] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size))
 }
 
-/** The runs so far: none is made twice. */
+/** The runs so far; repeats are cached. */
 class Runs<Change extends WorkChange> {
   readonly #search: CounterSearch<Change>
   readonly #known = new Map<string, CounterRun>()
@@ -207,7 +204,7 @@ class Runs<Change extends WorkChange> {
     this.#search = search
   }
 
-  /** Whether there is room for one more run. */
+  /** True if one more run is allowed. */
   get mayGoOn(): boolean {
     return this.count < MOST_RUNS && this.#spentMs < this.#search.mostMs
   }
@@ -224,7 +221,7 @@ class Runs<Change extends WorkChange> {
   }
 }
 
-/** Why a gate that passes needs a review, by what it says of its tests: fewer than earlier in the session, none, or some that failed. */
+/** Returns why a passing gate needs a review: it ran fewer tests than earlier, none, or some failed. */
 export function doubtsOfTests({ now, most, failed = 0 }: NonNullable<CounterProof['tests']>): Doubt[] {
   const isFewer = most !== null && (now === null || now < most)
   return [
@@ -234,8 +231,8 @@ export function doubtsOfTests({ now, most, failed = 0 }: NonNullable<CounterProo
 }
 
 /**
- * What of this makes a review necessary: one sentence for each doubt. Paths are as agents wrote them.
- * @param most how many paths are named of each list
+ * Describes why a review is needed: one sentence for each doubt. Paths are as agents wrote them.
+ * @param most limit of paths from each list
  */
 export function wordsForDoubts(
   { gate, result, problem, doubts, made, madeCount, through, unread: left, tests }: CounterProof,
@@ -261,7 +258,7 @@ export function wordsForDoubts(
         return `The check \`${gate}\` passes, and ran no test.`
       case 'failed-tests':
         return `The check \`${gate}\` passes, and says that ${wordsForTests(tests?.failed ?? null)} failed.`
-      // Of another version.
+      // A doubt of another version.
       default:
         return `The check \`${gate}\` leaves the doubt ${doubt}.`
     }

@@ -1,6 +1,6 @@
-// Which files a gate runs through by their names. Paths are relative to the work directory, with `/`.
+// Finds the files that a gate uses by their names. Paths are relative to the work directory, with `/`.
 
-/** Whether a file of this name configures a test runner, in whatever folder it lies. */
+/** Returns true if a file of this name configures a test runner, in any folder. */
 export function isTestRunnerConfig(path: string): boolean {
   return RUNNER_CONFIG.test(nameOf(path))
 }
@@ -10,8 +10,8 @@ const RUNNER_CONFIG =
   /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
 
 /**
- * Whether what a gate starts may run through this file, whatever it tests: configuration of package managers, test runners,
- * interpreters and git attributes, makefiles, and what is found first on an `npm` script's PATH.
+ * Returns true if any gate may use this file: configuration of package managers, test runners, interpreters and git
+ * attributes, makefiles, and files that come first on an `npm` script's PATH.
  */
 export function isGateConfiguration(path: string): boolean {
   return isTestRunnerConfig(path) || RUN_THROUGH.test(nameOf(path)) || RUN_THROUGH_BELOW.test(path)
@@ -22,7 +22,7 @@ const RUN_THROUGH =
 const RUN_THROUGH_BELOW =
   /(?:^|\/)(?:\.cargo\/config(?:\.toml)?|\.mvn\/[^/]+|\.bundle\/config|node_modules\/\.bin\/[^/]+)$/i
 
-/** Configuration at the top that counts where git ignores it, too: a list of tokens such as `.npmrc` is often ignored. */
+/** Top-level configuration that counts even if git ignores it: a file with tokens (`.npmrc`) is often ignored. */
 export const TOP_CONFIGURATION: readonly string[] = [
   ...['.npmrc', '.yarnrc', '.yarnrc.yml', '.pnpmfile.cjs', '.pnpmfile.mjs', 'pnpm-workspace.yaml', 'bunfig.toml'],
   ...['GNUmakefile', 'makefile', 'Makefile', 'conftest.py', 'pytest.ini', 'sitecustomize.py', 'usercustomize.py'],
@@ -30,8 +30,8 @@ export const TOP_CONFIGURATION: readonly string[] = [
 ]
 
 /**
- * The globs of what is looked at for these gates, be it ignored or not: what they protect, and if they do, `TOP_CONFIGURATION`.
- * @param addsGates whether others may come that do
+ * Returns the globs to check, even if git ignores the files: protected files, and if any, `TOP_CONFIGURATION`.
+ * @param addsGates true if later gates may protect files
  */
 export function globsLookedAt(gates: readonly { protect: readonly string[] }[], addsGates = false): string[] {
   const globs = gates.flatMap(({ protect }) => protect)
@@ -39,8 +39,8 @@ export function globsLookedAt(gates: readonly { protect: readonly string[] }[], 
 }
 
 /**
- * Whether a gate may run through this file by its place and name, be it changed or new: a test, a fixture or snapshot of
- * tests, settings of a tool, a manifest that names scripts. Pure.
+ * Returns true if a gate may use this file, judged by path and name, changed or new: a test, a fixture or snapshot, tool
+ * settings, a manifest with scripts. Pure.
  */
 export function isGateMatter(path: string): boolean {
   return (
@@ -58,9 +58,9 @@ const TOOL_SETTINGS =
   /^(?:package\.json|deno\.jsonc?|pyproject\.toml|setup\.py|cargo\.toml|build\.rs|go\.(?:mod|work)|pom\.xml|(?:build|settings)\.gradle(?:\.kts)?|gradle\.properties|composer\.json|gemfile|mix\.exs|[jt]sconfig[\w.-]*\.json|.+\.config\.\w+|\.\w+rc(?:\.\w+)?|\.env(?:\.\w+)?)$/i
 
 /**
- * The names by which the command of a gate finds something without a path: the programs that it runs, the targets of
- * `make`, the test runners of `-m`. A file or folder of such a name at the top may be found in the place of what is meant.
- * @param run a line for a shell
+ * Returns names that a gate's command resolves without a path: programs, targets of `make`, test runners of `-m`. A
+ * top-level file or folder of that name may be used instead.
+ * @param run a shell command line
  */
 export function namesFoundBy(run: string): string[] {
   const names = commandsOf(run).flatMap(words => {
@@ -77,9 +77,9 @@ const RUNNER_MODULE =
   /^(?:unittest|pytest|nose2?|doctest|tox|nox|coverage|trial|mypy|pyright|pylint|flake8|ruff|black)$/
 
 /**
- * The files that the command of a gate executes by their path: `./run-tests`, `bash scripts/test.sh`, `. ./env.sh`,
- * `node check.js`.
- * @param run a line for a shell
+ * Returns the files that a gate's command executes by path: `./run-tests`, `bash scripts/test.sh`, `. ./env.sh`, `node
+ * check.js`.
+ * @param run a shell command line
  */
 export function executedBy(run: string): string[] {
   const files = commandsOf(run).flatMap(words => {
@@ -92,8 +92,8 @@ export function executedBy(run: string): string[] {
 }
 
 /**
- * The files that a script or makefile takes into its own text, as written: `. ./env.sh`, `source lib/check.sh`,
- * `include config.mk`. Of `$(dirname "$0")/lib.sh` and the like, what follows the variable.
+ * Returns the files that a script or makefile includes, as written: `. ./env.sh`, `source lib/check.sh`, `include
+ * config.mk`. For `$(dirname "$0")/lib.sh`: the part after the variable.
  */
 export function includedBy(text: string): string[] {
   const files = [...text.replace(HERE, '').matchAll(INCLUDES)].flatMap(([, list = '']) => list.trim().split(/\s+/))
@@ -107,7 +107,7 @@ export function includedBy(text: string): string[] {
 }
 
 const INCLUDES = /(?:^|[;&|{(])[\t ]*(?:@?\.|source|-?include|sinclude)[\t ]+([^#;&|\n]{1,1000})/gm
-/** `$(dirname "$0")/` and the like. */
+/** Prefixes in the form of `$(dirname "$0")/`. */
 const HERE = /\$\([^()\n]{0,200}\)\/+/g
 const MOST_INCLUDED = 200
 
@@ -115,17 +115,17 @@ const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh'])
 const INTERPRETERS =
   /^(?:\.|source|sh|bash|dash|zsh|ksh|fish|pwsh|node|deno|bun|tsx|ts-node|python[\d.]*|ruby|perl|php|lua|Rscript)$/
 
-/** Whether a file is what an install writes when it changes what is installed. */
+/** Returns true for a lock file that an install writes. */
 export function isLockFile(path: string): boolean {
   return /^(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?)$/.test(nameOf(path))
 }
 
-/** Whether a file says which packages of Python are installed. */
+/** Returns true for a lock or requirements file of Python packages. */
 export function isPythonLockFile(path: string): boolean {
   return /^(?:(?:poetry|uv|pdm)\.lock|Pipfile\.lock|requirements[\w.-]*\.txt)$/.test(nameOf(path))
 }
 
-/** Whether a file is a test by its name: `a.test.ts`, `test_a.py`, `ATest.java`, `a.bats`, a snapshot of such. */
+/** Returns true for a test's file name: `a.test.ts`, `test_a.py`, `ATest.java`, `a.bats`, or a snapshot of one. */
 export function isTestByName(path: string): boolean {
   return TEST_NAME.test(nameOf(path))
 }
@@ -134,23 +134,23 @@ const TEST_NAME =
   /^(?:tests?|spec)[._-]|[._-](?:tests?|spec|cy|e2e|it)[._-]|[A-Za-z\d](?:Tests?|Spec)\.|[a-z\d]IT\.|^Test[A-Z]|\.(?:bats|t|feature|snap)$/
 
 /**
- * The files that the command of a gate runs by itself: the makefiles of `make`, likewise of its like, and each configuration
- * file that it names.
- * @param run a line for a shell
+ * Returns the files that a gate's command runs by default: makefiles of `make` and similar tools, and configuration files
+ * that it names.
+ * @param run a shell command line
  */
 export function ownFilesOf(run: string): string[] {
   let folder = ''
   const files: string[] = []
   for (const words of commandsOf(run)) {
     const [program, target = ''] = words
-    // What a `cd` of another line of its own, or in brackets, leads to is not followed back.
+    // A `cd` on another line or in brackets is not undone.
     if (program === 'cd') folder = `${folder}${target.replace(/\/*$/, '/')}`
     else files.push(...filesOfCommand(words, folder))
   }
   return [...new Set(files)]
 }
 
-/** The words of each command of a line, without quotes. */
+/** Returns the words of each command in a line, without quotes. */
 function commandsOf(run: string): string[][] {
   return run.split(/&&|\|\||[;|&()\n]/).map(command => command.replaceAll(/['"]/g, '').trim().split(/\s+/))
 }
@@ -171,13 +171,13 @@ function filesOfCommand(words: readonly string[], directory: string): string[] {
   return own.map(path => `${folder}${path}`.replace(/^(?:\.\/+)+/, '')).filter(path => PLAIN_PATH.test(path))
 }
 
-/** `--file=ci.mk` as two words. */
+/** Splits `--file=ci.mk` into two words. */
 function flagAndValue(word: string): string[] {
   const [, flag, value] = /^(--?\w[\w-]*)=(.*)$/.exec(word) ?? []
   return flag === undefined || value === undefined ? [word] : [flag, value]
 }
 
-/** `CI=1 timeout 60 make`, `nice -n 10 make`, `bash -c "make"`: what stands before the program, where all before it does. */
+/** Returns true for a word before the program: `CI=1 timeout 60 make`, `nice -n 10 make`, `bash -c "make"`. */
 function isBeforeProgram(word: string, at: number): boolean {
   return /^\w+=/.test(word) || WRAPPERS.has(word) || (at > 0 && /^[\d-]/.test(word))
 }
@@ -195,7 +195,7 @@ const MAKERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['tox', ['tox.ini']],
 ])
 
-/** A path in the work directory, without what is special in a glob or in a shell. */
+/** A path in the work directory, without special characters of globs or shells. */
 const PLAIN_PATH = /^(?![/~])(?!.*(?:^|\/)\.\.(?:\/|$))[\w@+.,/ -]*[\w@+-]$/
 
 function nameOf(path: string): string {

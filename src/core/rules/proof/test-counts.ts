@@ -1,14 +1,14 @@
 /**
- * How many tests a test runner says it has run, by the last lines that usual runners print: pytest, unittest, Jest, Vitest,
- * Mocha, node --test, Bun, TAP, Go, Cargo, Maven, Gradle, RSpec, PHPUnit, dotnet, ExUnit, Bats. Skipped tests do not count.
- * Null if it says nothing that is known. Pure.
- * @param output plain text; the last 16,000 characters are looked at
+ * Returns how many tests ran, by the last lines of common runners: pytest, unittest, Jest, Vitest, Mocha, node --test, Bun,
+ * TAP, Go, Cargo, Maven, Gradle, RSpec, PHPUnit, dotnet, ExUnit, Bats. Skipped tests do not count. Null: unknown output.
+ * Pure.
+ * @param output plain text; only the last 16,000 characters count
  */
 export function testCountOf(output: string): number | null {
   return mostOf(RUNNERS, output)
 }
 
-/** How many tests failed by the same lines, errors counted; 0 if none says so. Pure. */
+/** Returns how many tests failed by the same lines, including errors; 0: none reported. Pure. */
 export function failedTestsOf(output: string): number {
   return mostOf(FAILURES, output) ?? 0
 }
@@ -23,7 +23,7 @@ function mostOf(runners: readonly Runner[], output: string): number | null {
   return counts.length === 0 ? null : Math.max(...counts)
 }
 
-/** How many tests a report in JUnit's XML has, without the skipped ones; null if it is none. Pure. */
+/** Returns the number of tests in a JUnit XML report, without skipped ones; null: not a report. Pure. */
 export function testCountOfJUnit(xml: string): number | null {
   if (!/<testsuites?[\s>/]/.test(xml)) return null
   const count = (tag: RegExp) => xml.match(tag)?.length ?? 0
@@ -90,7 +90,7 @@ function fixed(line: RegExp, count: number): Runner {
   return lines => (lines.some(each => line.test(each)) ? count : null)
 }
 
-/** The sum of what its last-line pattern names, over all lines that fit. */
+/** Sums the numbers of `part` over all matching lines. */
 function summed(line: RegExp, part: RegExp): Runner {
   return lines => {
     const fitting = lines.filter(each => line.test(each))
@@ -123,7 +123,7 @@ function tapPlan(lines: readonly string[]): number | null {
   return lines.filter(each => /^(?:not )?ok\b/.test(each) && !/# *skip/i.test(each)).length
 }
 
-/** The sum at the end of Maven's output has no class behind it. */
+/** Maven's final sum has no class name after it. */
 function mavenTests(lines: readonly string[]): number | null {
   const sums = lines.flatMap(each => {
     const [, run, skipped] = /Tests run: (\d+), Failures: \d+, Errors: \d+, Skipped: (\d+)\s*$/.exec(each) ?? []
