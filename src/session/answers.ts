@@ -27,40 +27,40 @@ interface AnswersOptions {
   folder: Pick<FolderFiles, 'writeGoal'> | null
 }
 
-/** How an answer is judged that fits its schema. */
+/** Further rules for an answer that fits its schema. */
 interface Judging<T> {
-  /** What is made of its value, or why it is refused all the same. */
+  /** Returns the parsed value, or the reason for a refusal. */
   read(value: unknown): Parsed<T> & { kind?: string }
-  /** Whether the template has judged it by rules of its own; left out: it has not. */
+  /** True if the template judged it by its own rules; undefined: it has not. */
   isJudged?: boolean
-  /** Whether nothing of it counts any more, so that nothing is journaled; left out: it counts. */
+  /** Returns true if the answer no longer counts, so that nothing is journaled; undefined: it counts. */
   isStale?(): boolean
 }
 
-/** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more; what is cut says so. */
+/** Longest input of one turn, in characters. Codex fails a turn above 1,048,576; a cut input says so. */
 const MOST_INPUT_CHARACTERS = 1_048_500
-/** A value that is longer as JSON has its place in its output alone. */
+/** Longest value that is journaled, as characters of JSON; a longer one is only in its output. */
 const MOST_VALUE_CHARACTERS = 64 * 1024
 
-/** What the rounds of a session are given of what was said before them, and what they say at their ends: kept, and read as answers. */
+/** Gives rounds the earlier words of the session, and keeps and parses their last messages as answers. */
 export class Answers {
   readonly #options: AnswersOptions
-  /** Those of the outputs that the next round is given, by their files. */
+  /** Texts of the outputs for the next round, by file. */
   #atHand = new Map<string, string>()
-  /** The file that has all words of the person, as it was written for the next round; `path` null: it could not be. */
+  /** The file with all words of the person, written for the next round; `path` null: the write failed. */
   #wordsFile: { text: string; path: string | null } | null = null
 
   constructor(options: AnswersOptions) {
     this.#options = options
   }
 
-  /** Whether all is there that a round is given to work with. */
+  /** Returns true if all materials of a round are read. */
   isReadyFor(round: RoundSpec): boolean {
     if (!outputsFor(round).every(({ file }) => this.#atHand.has(file))) return false
     return !this.#needsFile(round) || this.#wordsFile?.text === this.#fileText
   }
 
-  /** Makes ready what a round is given to work with. */
+  /** Reads or writes the materials of a round. */
   async makeReady(round: RoundSpec): Promise<void> {
     await this.#fetch(round)
     if (!this.#needsFile(round)) return
@@ -68,7 +68,7 @@ export class Answers {
     this.#wordsFile = { text, path: (await this.#options.folder?.writeGoal(text)) ?? null }
   }
 
-  /** Has the file of the words written anew for the next round: others may have changed it. */
+  /** Forgets the file of the words, so that the next round writes it again: others may have changed it. */
   forgetFile(): void {
     this.#wordsFile = null
   }
@@ -88,8 +88,8 @@ export class Answers {
   }
 
   /**
-   * The input of a round, cut to what a turn takes: the words of the person, what the template asks for (`asked`), with why the
-   * answer before it was refused, and what it is given to work with.
+   * Returns the input of a round, cut to a turn's limit: the person's words, the template's request (`asked`) with the
+   * reason of an earlier refusal, and the materials.
    */
   inputOf(round: RoundSpec): { input: string; asked: string } {
     const { answer, materials = [], materialsMost } = round
@@ -107,7 +107,7 @@ export class Answers {
     return { input, asked }
   }
 
-  /** The text that a template gives in parts, as the input of a round, cut to `most` characters. */
+  /** Returns the input of a round that a template gives in parts as one text, cut to `most` characters. */
   async textOf(input: RoundSpec['input'], most: number): Promise<string> {
     await this.#fetch({ input })
     return this.#textOf(input, most)
@@ -115,7 +115,7 @@ export class Answers {
 
   #textOf(input: RoundSpec['input'], most: number): string {
     if (typeof input === 'string') return clipEnd(input, most)
-    // A text may stand there a thousand times: it is looked for once, and all of it together is never made.
+    // A text may occur a thousand times: find it once, and never build the whole.
     const members = new Map<string, string>()
     const textOf = ({ output, member }: Exclude<InputPart, string>) => {
       const text = this.#atHand.get(output.file) ?? ''
@@ -136,7 +136,7 @@ export class Answers {
   }
 
   /**
-   * Keeps and judges the last message of a round that has worked, as far as it asks for that.
+   * Keeps and judges the last message of a round that has worked, if the round asks for that.
    * @param isStale whether nothing of it counts any more, so that nothing is journaled
    */
   async take(spec: RoundSpec, round: number, message: string | null, isStale: () => boolean): Promise<void> {
@@ -148,7 +148,7 @@ export class Answers {
     if (!isStale()) log.emit({ type: 'output-kept', round, output })
   }
 
-  /** Judges by the rules of the template, as far as it has any. */
+  /** Returns the judging rules of the template, if it has any. */
   #judging(spec: RoundSpec): Judging<unknown> {
     const { log, template } = this.#options
     const problemOf = (value: unknown) => template.answerProblem?.(spec, value, log.state) ?? null
@@ -162,7 +162,7 @@ export class Answers {
     }
   }
 
-  /** Journals what the message comes to as an answer; null if it was refused. */
+  /** Parses a message as an answer and journals it. Returns null if it was refused. */
   async takeAnswer<T>(
     asked: AskedAnswer,
     round: number,
@@ -194,20 +194,20 @@ export class Answers {
     return made.value
   }
 
-  /** Keeps a text as the next output of the session. */
+  /** Stores a text as the next output of the session. */
   async keep(name: string, kind: OutputKind, text: string): Promise<Output> {
     const { log, outputs } = this.#options
     return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }
 }
 
-/** The outputs that have to be read before a round. */
+/** Returns the outputs that have to be read before a round. */
 function outputsFor({ input, materials = [] }: Pick<RoundSpec, 'input' | 'materials'>): readonly Output[] {
   const parts = typeof input === 'string' ? [] : input.filter(part => typeof part !== 'string')
   return [...parts, ...materials].map(({ output }) => output)
 }
 
-/** What stands at a path in a text that is JSON: a text as it is, anything else as JSON; empty if there is nothing. */
+/** Returns the value at a path in a JSON text: a string as it is, another value as JSON, a missing one as ''. */
 function memberOf(text: string, path: readonly string[]): string {
   let value: unknown
   try {
@@ -216,7 +216,7 @@ function memberOf(text: string, path: readonly string[]): string {
     return ''
   }
   for (const name of path) {
-    // The length of a list is none of its values.
+    // Skip non-enumerable properties, such as the length of a list.
     if (typeof value !== 'object' || value === null || !Object.prototype.propertyIsEnumerable.call(value, name))
       return ''
     value = (value as Record<string, unknown>)[name]
@@ -224,7 +224,7 @@ function memberOf(text: string, path: readonly string[]): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Reads an answer without its secrets, and checks it by its schema. */
+/** Parses an answer, removes its secrets, and checks it against its schema. */
 export async function readAnswer(
   { schema, accepts = schema }: Pick<AskedAnswer, 'schema' | 'accepts'>,
   message: string | null,
@@ -232,28 +232,28 @@ export async function readAnswer(
 ): Promise<Parsed<unknown>> {
   const parsed = parseAnswer(message === null ? null : redactor.line(message), schema)
   if (!parsed.ok) return parsed
-  // An escape sequence may have hidden one.
+  // An escape sequence may have hidden a secret.
   const value: unknown = JSON.parse(redactor.line(JSON.stringify(parsed.value)))
   const { schemaProblem } = await import('../core/rules/answer-schema.ts')
   const problem = withinTime(() => schemaProblem(value, accepts))
   return problem === null ? { ok: true, value } : { ok: false, problem }
 }
 
-/** As long as an answer may be checked, ms. */
+/** Longest time for the check of an answer, ms. */
 const CHECK_MS = 2_000
 
-/** A pattern of a schema, which is somebody else's, may take years for one text; nothing else ends it. */
+/** Runs the check in a context with a timeout: a foreign pattern may take years, and nothing else ends it. */
 function withinTime(check: () => string | null): string | null {
   try {
     return runInContext('check()', createContext({ check }), { timeout: CHECK_MS })
   } catch (error) {
-    // It is an error of the other context, and so no instance of this one's.
+    // The error comes from the other context, so `instanceof` does not work.
     if ((error as { code?: unknown } | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
     return `It could not be checked within ${CHECK_MS / 1000} seconds: a pattern of its JSON Schema takes too long for what was answered.`
   }
 }
 
-/** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */
+/** Returns the outcome if the answer was refused too often in a row; null if it may be asked for again. */
 export function endOfRefusals(state: SessionState, answer: AskedAnswer | undefined): SessionOutcome | null {
   const refusal = answer && refusedAnswer(state, answer.name)
   if (!refusal || refusal.refusals < (answer.mostRefusals ?? MOST_ANSWER_REFUSALS)) return null

@@ -3,11 +3,11 @@ import { limitReached } from '../core/events/outcome.ts'
 import { sessionTokens } from '../core/state/state.ts'
 import type { RunnerOptions, WorkTree } from './options.ts'
 
-/** What of its limits a session has used while it runs, and what bounds its looks at the files. */
+/** Tracks the used part of a session's limits, and bounds its looks at the files. */
 export class Budget {
   readonly #options: Pick<RunnerOptions, 'log' | 'clock' | 'policy' | 'asked'>
   readonly #startedAt: number
-  /** Usage windows that are renewed by then are not waited for; Unix time, ms. */
+  /** The session does not wait for usage windows that reset before this; Unix time, ms. */
   waivedUntil = 0
 
   constructor(options: Pick<RunnerOptions, 'log' | 'clock' | 'policy' | 'asked'>) {
@@ -15,29 +15,29 @@ export class Budget {
     this.#startedAt = options.clock.monotonic()
   }
 
-  /** How long the session has been worked on, ms; what it waited for counts, for a person too. */
+  /** Time that the session has taken, ms; includes all waits, also those for a person. */
   get elapsedMs(): number {
     const { log, clock } = this.#options
     return log.state.workedMs + clock.monotonic() - this.#startedAt
   }
 
-  /** Infinity if there is no limit of time. */
+  /** Time left, ms; infinity: no limit. */
   get timeLeftMs(): number {
     return (this.#options.log.state.limits.timeMs ?? Number.POSITIVE_INFINITY) - this.elapsedMs
   }
 
-  /** The time for what is not left undone for a limit that is reached in the middle of it: what is left, and at least the grace, ms. */
+  /** Time for work that a reached limit must not interrupt: the time left, at least the grace, ms. */
   get leastMs(): number {
     return Math.max(this.timeLeftMs, this.#options.policy.graceMs)
   }
 
-  /** The per cent of the account's usage limit that may be used; null: all of it, or a person ended the wait for it. */
+  /** Usable percentage of the account's usage limit; null: all, or a person ended the wait for it. */
   get maxUsage(): number | null {
     const { clock, policy } = this.#options
     return this.waivedUntil > clock.now() ? null : policy.maxUsage
   }
 
-  /** The limit that is reached when this many rounds are used; null if none is. */
+  /** Returns the limit that is reached when this many rounds are used; null: none. */
   limitReached(rounds: number): ReturnType<typeof limitReached> {
     const { state } = this.#options.log
     return limitReached(state.limits, {
@@ -48,17 +48,17 @@ export class Budget {
     })
   }
 
-  /** A look at the files that does not outlast the session. */
+  /** Runs a look at the files that ends with the session. */
   bounded<T>(look: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { log, clock, asked } = this.#options
     const { savepoint, running, last } = log.state
     const isFirst = savepoint === null && running === null && last === null
-    // What a round or a gate has left is looked at even when the time is over.
+    // The result of a round or gate is read even when the time is over.
     const mostMs = isFirst ? this.timeLeftMs : this.leastMs
     return lookNoLongerThan(look, { clock, ending: asked.ending, mostMs })
   }
 
-  /** The work tree, each look at which is bounded so. */
+  /** Returns the work tree with each look bounded by `bounded`. */
   bounding(workTree: WorkTree): WorkTree {
     return {
       take: (_, how) => this.bounded(signal => workTree.take(signal, how)),
@@ -67,16 +67,16 @@ export class Budget {
   }
 }
 
-/** How long a look at the work tree may take. */
+/** Time limits of a look at the work tree. */
 interface LookLimits {
   clock: Clock
-  /** Aborted when the session is to end; a look may still take `END_LOOK_MS`. */
+  /** Aborted when the session must end; a look may then take another `END_LOOK_MS`. */
   ending: AbortSignal
-  /** What is left of the session's time, ms; infinite without a limit. */
+  /** Time left to the session, ms; infinity: no limit. */
   mostMs: number
 }
 
-/** Bounds a look at the files by the time of the session, and by `END_LOOK_MS` once it is to end: its signal is aborted then. */
+/** Bounds a look at the files: aborts its signal after `mostMs`, or `END_LOOK_MS` after the session must end. */
 export async function lookNoLongerThan<T>(
   look: (signal: AbortSignal) => Promise<T>,
   { clock, ending, mostMs }: LookLimits,
@@ -98,6 +98,6 @@ export async function lookNoLongerThan<T>(
   }
 }
 
-/** So long the files may be looked at after a person has ended the session, ms: what the round left is to be known. */
+/** Longest look at the files after a person has ended the session, ms: it shows what the round left. */
 const END_LOOK_MS = 20_000
 const MOST_LOOK_MS = 24 * 60 * 60 * 1000

@@ -7,7 +7,7 @@ import type { HookMeans, LineEnd, RunnerOptions } from './options.ts'
 import { emitRestored } from './proof/gates.ts'
 import { OUTPUT_CHARACTERS, statusOf } from './proof/run-gate.ts'
 
-/** What came of the hooks of one moment. `refusal`: what the first that refuses says; `isComplete`: none was broken off. */
+/** Result of a moment's hooks. `refusal`: output of the first that refuses; `isComplete`: none was interrupted. */
 interface HooksCame {
   refusal: string | null
   isComplete: boolean
@@ -26,18 +26,18 @@ export class Hooks {
     this.#budget = budget
   }
 
-  /** Whether one runs at this moment. A session with a replayed round has none: nothing of it counts. */
+  /** Returns true if a hook runs at this moment. A session with a replayed round runs none, because it never counts. */
   has(on: HookMoment): boolean {
     return !this.#options.log.state.replayed && this.#means.hooks.some(hook => hook.on === on)
   }
 
-  /** Whether the project's file names any. */
+  /** True if the project's settings file names a hook. */
   get ofProject(): boolean {
     return this.#means.hooks.some(({ of }) => of === 'project')
   }
 
   /**
-   * Runs those of a moment, the person's first, until one refuses or a person breaks in.
+   * Runs the hooks of a moment, the person's first, until one refuses or a person interrupts.
    * @param round as in `hook-started`
    * @param outcome how the round or the session ended: a class of a round, or a kind of a session
    */
@@ -45,9 +45,9 @@ export class Hooks {
     if (!this.has(on)) return { refusal: null, isComplete: true }
     const { log, redactor, asked, guard } = this.#options
     this.#breakingOff = new AbortController()
-    // The git of a person's hook would run as the person what an agent wrote into the repository's settings.
+    // Restore the repository's settings first: git in a hook would run an agent's settings as the person.
     emitRestored(log, await guard.check(), round)
-    // What a session ends with runs also where a person ends it.
+    // The last hooks run even if a person ended the session.
     const isLast = on === 'on_done' || on === 'on_end'
     const signal = isLast ? this.#breakingOff.signal : AbortSignal.any([asked.ending, this.#breakingOff.signal])
     const mostMs = isLast && asked.ending.aborted ? LAST_MS : this.#budget.leastMs
@@ -71,13 +71,13 @@ export class Hooks {
     return { refusal: null, isComplete: true }
   }
 
-  /** Breaks off the hook that runs, if one does. */
+  /** Interrupts the running hook, if there is one. */
   interrupt(): void {
     this.#breakingOff.abort()
   }
 }
 
-/** How long a hook may take where a person has ended the session at once, ms. */
+/** Longest time of a hook after a person has ended the session at once, ms. */
 const LAST_MS = 10_000
 
 const NO_HOOKS: HookMeans = {

@@ -18,29 +18,29 @@ import type { PlanBefore } from './records/plan-before.ts'
 import type { SessionLog } from './session-log.ts'
 import type { ShellMeans } from './shell/session-shell.ts'
 
-/** Where a session stops, waits and turns to other means. */
+/** Limits at which a session stops, waits or switches to another engine. */
 export interface RunnerPolicy {
-  /** What an agent gets to come to a safe stop when a limit is reached, ms. */
+  /** Time for an agent's safe stop at a limit, ms. */
   graceMs: number
-  /** The longest wait, and the longest time that failures in a row may take, ms. */
+  /** Longest wait, and longest time of failures in a row, ms. */
   maxWaitMs: number
-  /** After this long without anybody who sees it the default of a hold or a decision is taken, ms. */
+  /** Time without a watcher after which the default of a hold or a decision applies, ms. */
   decideAfterMs: number
-  /** The part of the account's usage window that may be used, 0 to 100; null: all. */
+  /** Usable percentage of the account's usage window, 0 to 100; null: all. */
   maxUsage: number | null
-  /** Rounds without progress before something is done about it. */
+  /** Rounds without progress before the first remedy. */
   stallRounds: number
-  /** On what it goes on where the usage window of its engine is full. */
+  /** Engines to use when the usage window of its engine is full. */
   fallback: FallbackTerms
 }
 
-/** With what other agents work for those of the rounds. */
+/** Means for agents that work for the agents of rounds. */
 interface AgentMeans {
   book: AgentBook
-  /** The work directory, a real path. */
+  /** Real path of the work directory. */
   directory: string
   platform: NodeJS.Platform
-  /** How many may work at once. */
+  /** Most agents that work at the same time. */
   atOnce: number
 }
 
@@ -51,98 +51,98 @@ export type LineEnd = (
   | { kind: 'broken-off' }
   | { kind: 'not-started'; problem: string }
 ) & {
-  /** The last lines of what it printed, below those before that name a failure. */
+  /** The last lines of its output, preceded by earlier lines that name a failure. */
   output: string
   durationMs: number
 }
 
 /** The hooks of a session, and what runs them. */
 export interface HookMeans {
-  /** In the order in which they run. */
+  /** Hooks in the order in which they run. */
   hooks: readonly Hook[]
-  /** Every end of one is a value; never rejects for one. */
+  /** Runs a hook. Each end of the hook is a value; an end never rejects. */
   run(
     hook: Hook,
     on: { variables: Readonly<Record<string, string>>; signal: AbortSignal; timeoutMs: number },
   ): Promise<LineEnd>
 }
 
-/** Who sees a session wait for a person: on its own screen, or from another process. */
+/** Watchers of a waiting session: on its own screen, or from another process. */
 export interface Audience {
-  /** Whether that does not change while the run lasts. */
+  /** True if that does not change during the run. */
   readonly isForGood: boolean
-  /** Whether somebody does now. */
+  /** Resolves with true if somebody watches now. */
   isAttached(): Promise<boolean>
-  /** Aborted when somebody comes; another one after that. */
+  /** Aborted when a watcher attaches; then replaced by a new signal. */
   readonly changed: AbortSignal
 }
 
-/** What a session is run with. */
+/** Everything that a session needs to run. */
 export interface RunnerOptions {
   log: SessionLog
   template: Template
   engines: Engines
   providers: Providers
   memory: Memory
-  /** The memory files of its scopes; null for a session that can have none. */
+  /** Memory files of its scopes; null: the session has no scopes. */
   scopes: ScopeFiles | null
-  /** What it keeps for people in its folder in the work directory; null for a session that has none. */
+  /** Files for people in its folder in the work directory; null: it has none. */
   folder: FolderFiles | null
-  /** The files of the person that its rounds may not change; left out: nobody looks. */
+  /** Files of the person that its rounds may not change; undefined: not checked. */
   personsFiles?: PersonsFiles
   workTree: WorkTree
-  /** Whether the disk of the work directory is full. */
+  /** Resolves with true if the disk of the work directory is full. */
   lacksRoom(): Promise<boolean>
   guard: RepositoryGuard
-  /** Null for a session of which nothing is kept and nothing is proved: none of its rounds may claim that all is done. */
+  /** Effects for proofs; null: the session keeps and proves nothing, and no round may claim *done*. */
   means: ProofEnvironment | null
-  /** Left out: it has none. */
+  /** Hooks of the session; undefined: none. */
   hooks?: HookMeans
   agents: AgentMeans
-  /** Absolute paths that no command of an agent may read or make, as of now: where the secrets of the project are. */
+  /** Returns the absolute paths that no agent's command may read or create now: the project's secrets. */
   deniedPaths(): readonly string[]
-  /** What runs the commands that its agents want run with secrets; null: none of them can. */
+  /** Runs commands with secrets for its agents; null: none can ask for one. */
   shell: ShellMeans | null
-  /** As it counts now. */
+  /** The current policy. */
   policy: RunnerPolicy
-  /** Journals what the settings say differently by now. Called before each step, so cheap where nothing has changed. */
+  /** Journals changed settings. The session calls it before each step, so it is cheap without a change. */
   takeSettings(log: SessionLog): Promise<void>
-  /** The records of codemachine, where no step writes. */
+  /** Root of codemachine's records, where no step may write. */
   recordsRoot: string
-  /** Where a set of files is noted while it is written; left out: nowhere. */
+  /** Path of the note on a set of files that is being written; undefined: none. */
   writing?: string
-  /** Where `001.ndjson`, … go. */
+  /** Directory of the records `001.ndjson`, …. */
   roundsDirectory: string
-  /** Told each line that goes into the record of a round of its own, not of a review or an agent. Left out: nobody is. */
+  /** Called with each line for the record of its own rounds, not of a review or an agent. Undefined: not called. */
   onRecord?(round: number, line: string): void
-  /** Where what its steps came to is kept. */
+  /** Outputs of its steps. */
   outputs: Outputs
-  /** The plan before its last change. */
+  /** Keeps the plan from before its last change. */
   planBefore: PlanBefore
-  /** Takes secrets out of what is kept. */
+  /** Removes secrets from everything that is kept. */
   redactor: Redactor
   clock: Clock
-  /** A number from 0 to 1, another one each time. */
+  /** Returns a random number from 0 to 1. */
   random(): number
-  /** Whether a warning of codex's is about what codemachine itself has brought about, and nobody has to know. */
+  /** Returns true for a codex warning that codemachine itself caused; nobody has to see it. */
   isUsual(warning: string): boolean
-  /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
+  /** Returns new remarks for a person, one sentence each, each only once. */
   takeRemarks(): readonly string[]
-  /** The command lines of what rounds had left running and was ended since the last call; left out: nothing is. */
+  /** Returns command lines of leftover processes that were ended since the last call; undefined: none are ended. */
   takeEnded?(): readonly string[]
-  /** Whether somebody is there who can be asked to decide; else a default is taken at once. */
+  /** True if a person can be asked to decide; otherwise the default applies at once. */
   canAsk: boolean
   audience: Audience
-  /** What a person asks of the session meanwhile. */
+  /** Requests of a person to the running session. */
   asked: PersonAsked
   /**
-   * Called once, with the session as it will have ended, before that is journaled. Resolves with how it ends instead, such as a
-   * session whose certificate cannot be written; null: as it was to.
+   * Called once with the state after the end, before the end is journaled. Resolves with another outcome if, for example,
+   * the certificate cannot be written; null: no change.
    */
   beforeEnd(ended: SessionState): Promise<SessionOutcome | null>
 }
 
-/** Of a session that has nothing but its rounds: no file is kept of it or looked at, and nothing of it is proved. */
+/** Options of a session that has only rounds: it keeps no files, looks at none, and proves nothing. */
 export const ROUNDS_ALONE = {
   memory: NO_MEMORY,
   scopes: null,
@@ -156,102 +156,99 @@ export const ROUNDS_ALONE = {
   isUsual: () => false,
 } satisfies Partial<RunnerOptions>
 
-/** What tells whether a round changed the work tree. */
+/** Detects if a round changed the work tree. */
 export interface WorkTree {
   /**
-   * The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted.
+   * Returns the fingerprint of the work tree: a git tree hash. Throws `GitStopped` once the signal is aborted.
    * @param how `anew`: with nothing taken for granted that was known of the last one, as for a claim; left out: by that
    */
   take(signal?: AbortSignal, how?: 'anew'): Promise<string>
   changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
 }
 
-/** What puts the repository's own settings back if a round changed them. */
+/** Restores the repository's own settings if a round changed them. */
 export interface RepositoryGuard {
   check(): Promise<{
     restored: readonly string[]
     setAside: string | null
-    /** A sentence for each thing that could not be put right. */
+    /** A sentence for each problem that could not be repaired. */
     problems: readonly string[]
   } | null>
 }
 
-/** What the counter-proof of a gate is made with. */
+/** Input of a gate's counter-proof. */
 export interface ToCounterProve extends Pick<CounterSearch<WorkChange>, 'failedBefore' | 'ofGates' | 'mostMs'> {
-  /** The tree that the work began with; null if it is not kept. */
+  /** Tree at the start of the work; null if it is not kept. */
   start: string | null
-  /** The tree that was claimed. */
+  /** The claimed tree. */
   tree: string
-  /** How many tests it says it ran now, and the most that it ran earlier; null: it did not say. */
+  /** Reported number of tests: now, and the highest earlier number; null: not reported. */
   tests: { now: number | null; most: number | null; failed?: number }
   signal: AbortSignal
 }
 
-/** On what a gate is run. */
+/** The place in which a gate runs. */
 interface ProofPlace {
-  /** What it is looked at with before and after, no longer than the session may take. */
+  /** Takes the fingerprint before and after, no longer than the session may take. */
   workTree: WorkTree
-  /** Its fingerprint now. */
+  /** The current fingerprint. */
   tree: string
-  /** Aborted when the gate is to be broken off. */
+  /** Aborted when the gate must be interrupted. */
   signal: AbortSignal
 }
 
 /** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
   /**
-   * Runs a gate on this work tree, in the sandbox of the rounds. `start`: the tree that the work began with, null if not kept.
-   * `hasFailedHere`: on these very files. Every end of the gate is a result; never rejects for one.
+   * Runs a gate on this work tree, in the sandbox of the rounds. `start`: tree at the start of the work, null if not kept.
+   * `hasFailedHere`: on these very files. Each end of the gate is a result; an end never rejects.
    */
   runGate(
     gate: Gate,
     on: ProofPlace & { when: GateTime; start: string | null; hasFailedHere: boolean; hasPassedAtStart: boolean },
   ): Promise<RanGate>
-  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
+  /** Runs a template's command once, like a gate; an end never rejects. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
     on: ProofPlace,
   ): Promise<Omit<RanGate, 'gate'>>
-  /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
+  /** Stores a work tree as a savepoint; null if that failed, after a warning. */
   keepSavepoint(of: {
     session: string
     round: number
     tree: string
-    /** Ends it; `GitStopped` is thrown then. */
+    /** Aborts it with `GitStopped`. */
     signal?: AbortSignal
   }): Promise<Pick<
     EventOf<'savepoint'>,
     'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'uncommitted' | 'notLookedAt'
   > | null>
-  /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
+  /** Returns the files of a tree that another tree changes or deletes; null: unknown. */
   lost(before: string, after: string): Promise<readonly string[] | null>
-  /** The protected files that differ between two trees. */
+  /** Returns the protected files that differ between two trees. */
   changedProtected(
     gates: readonly Gate[],
     before: string,
     after: string,
   ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
-  /** The configuration that gates run through and that differs between two trees; `programs`: those of then, null if not known. */
+  /** Returns the gates' configuration that differs between two trees; `programs`: the earlier programs, null: unknown. */
   configuration(
     gates: readonly Gate[],
     before: string,
     after: string,
     programs: string | null,
   ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
-  /**
-   * Runs a gate that passes on a tree without the work, in a checkout of its own. Never rejects for how the gate ends; null
-   * if it was broken off.
-   */
+  /** Runs a passing gate on a tree without the work, in a separate checkout. An end never rejects; null: interrupted. */
   counterProof(gate: Gate, of: ToCounterProve): Promise<CounterProof | null>
-  /** A hash of the programs that scripts in the work directory find first. */
+  /** Returns a hash of the programs that scripts in the work directory find first. */
   programs(): Promise<string>
-  /** The thread and the input of a review of this tree. */
+  /** Returns the thread and the input of a review of this tree. */
   reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
-  /** The thread of who writes the contract, or wrong versions of the work. */
+  /** Returns the thread of the contract's author, or of the agent that writes wrong versions. */
   contractThread(role: 'author' | 'control', terms: ProveTerms): ThreadSpec
   /**
-   * Runs a check of the contract on a copy of a tree outside of the work directory. Every end of it is a result. One that fails
-   * before the work is looked at for whether it could itself run. `failedHere`: how it failed on this very tree before; null: it did not.
+   * Runs a check of the contract on a copy of a tree outside of the work directory. Each end is a result. A check that fails
+   * before the work is tested for whether it can run at all. `failedHere`: its failure on this very tree before; null: none.
    */
   runCheck(
     of: CheckOfSentence,
@@ -264,8 +261,8 @@ export interface ProofEnvironment {
     },
   ): Promise<CheckCame>
   /**
-   * Runs the checks of a sentence on a copy of a tree with a wrong version laid on it, until one fails; then those of others, until
-   * one passes. Null if it was broken off.
+   * Applies a wrong version to a copy of a tree, and runs the checks of its sentence until one fails. Then runs checks of
+   * other sentences until one passes. Null if interrupted.
    */
   tryControl(
     sentence: Sentence,
@@ -274,8 +271,8 @@ export interface ProofEnvironment {
   ): Promise<Pick<EventOf<'control-tried'>, 'result' | 'check' | 'diff' | 'problem'> | null>
 }
 
-/** How a check of the contract came out. */
+/** The result of a check of the contract. */
 export type CheckCame = Pick<CheckRun, 'status' | 'exitCode' | 'durationMs' | 'output' | 'problem' | 'cannotRun'>
 
-/** What a gate came to, and the fingerprint that was taken when it had ended. */
+/** The result of a gate, and the fingerprint after its end. */
 export type RanGate = GateResult & { treeAfter: string }

@@ -1,6 +1,6 @@
 import type { EndedBy } from '../core/events/outcome.ts'
 
-/** What a person has asked of a running session, by a signal or from another terminal, and what waits for it. */
+/** Requests of a person to a running session, by a signal or from another terminal, and the waits on them. */
 export class PersonAsked {
   #ending = new AbortController()
   #stopping = new AbortController()
@@ -8,7 +8,7 @@ export class PersonAsked {
   #stops = false
   #skips = false
   #paused = false
-  /** Interrupted, or a change of plan asked for: that is of this session alone. */
+  /** True after an interrupt or a request to change the plan: applies to this session only. */
   #holds = false
   #changed = new AbortController()
   #wait: AbortController | null = null
@@ -20,17 +20,17 @@ export class PersonAsked {
     else signal.addEventListener('abort', end, { once: true })
   }
 
-  /** Aborted when the session is to end at once; another one for each session. */
+  /** Aborted when the session must end at once; a new signal per session. */
   get ending(): AbortSignal {
     return this.#ending.signal
   }
 
-  /** Aborted when the session is to end, at once or after this round; another one for each session. */
+  /** Aborted when the session must end, at once or after this round; a new signal per session. */
   get stopping(): AbortSignal {
     return this.#stopping.signal
   }
 
-  /** By what the session is to end now, between two rounds; null if it goes on. */
+  /** The request that ends the session now, between two rounds; null: it continues. */
   get endedBy(): EndedBy | null {
     if (this.#endsNow !== null) return this.#endsNow
     if (this.#skips) return 'skip'
@@ -41,12 +41,12 @@ export class PersonAsked {
     return this.#paused || this.#holds
   }
 
-  /** Whether it was paused as such: then it never goes on by itself. */
+  /** True after an explicit pause: the session then never continues by itself. */
   get isHeldByPause(): boolean {
     return this.#paused
   }
 
-  /** Aborted when something else is asked than before; another one after that. */
+  /** Aborted when a request changes; then replaced by a new signal. */
   get changed(): AbortSignal {
     return this.#changed.signal
   }
@@ -63,14 +63,14 @@ export class PersonAsked {
     this.#change()
   }
 
-  /** Ends this session at once, and takes back a pause, so that the next one can start. */
+  /** Ends this session at once and cancels a pause, so that the next one can start. */
   skip(): void {
     this.#skips = true
     this.#paused = false
     this.#end()
   }
 
-  /** The session has ended; what a person asked of it alone goes with it, and all else stands. */
+  /** Forgets the requests for the ended session only; all others remain. */
   forgetSession(): void {
     this.#holds = false
     if (!this.#skips) return
@@ -92,13 +92,13 @@ export class PersonAsked {
     this.#change()
   }
 
-  /** This session holds, but for a change of plan that was asked for. */
+  /** Holds this session; a requested change of plan can still run. */
   hold(): void {
     this.#holds = true
     this.#change()
   }
 
-  /** Ends the wait that goes on now; false if there is none. */
+  /** Ends the current wait; false if there is none. */
   retry(): boolean {
     const { signal } = this.#wait ?? {}
     if (!signal || signal.aborted) return false
@@ -106,7 +106,7 @@ export class PersonAsked {
     return true
   }
 
-  /** Runs something that waits, with a signal that `retry`, and every end, aborts. */
+  /** Runs a wait with a signal that `retry` and each end abort. */
   async duringWait(action: (signal: AbortSignal) => Promise<void>): Promise<'over' | 'retry' | 'stopped'> {
     this.#wait = new AbortController()
     const { signal } = this.#wait

@@ -13,20 +13,20 @@ import type { SessionLog } from './session-log.ts'
 
 interface PlayTurnsOptions {
   clock: Clock
-  /** Aborted when the round has to end now. */
+  /** Aborted when the round must end now. */
   ending: AbortSignal
-  /** Whether it has to come to a safe stop, so that no turn is begun any more. */
+  /** Returns true if the round must come to a safe stop: no further turn begins. */
   isWindingDown(): boolean
-  /** Called with how the first turn ended before another one begins. */
+  /** Called with the outcome of the first turn before another one begins. */
   onCarryOn?(cause: RoundOutcome): void
-  /** The input of the turn after one that worked, in the same thread; null: the round is over. Left out: it has one turn. */
+  /** Returns the input of the next turn in the same thread; null: the round is over. Undefined: the round has one turn. */
   nextInput?: (() => Promise<string | null>) | undefined
 }
 
-/** From a turn that lost the network to the next one in its thread, ms. */
+/** Delay between a turn that lost the network and the next one in its thread, ms. */
 const CARRY_ON_MS = 2_000
 
-/** Plays the turns of a round: each is followed by another one in its thread if the network broke it off. Then the thread is given up. */
+/** Plays the turns of a round. After a network failure, plays one more turn in the same thread, then releases the thread. */
 export async function playTurns(
   prepared: PreparedRound,
   run: RoundRun,
@@ -60,7 +60,7 @@ const NO_NEXT_TURN: RoundOutcome = {
   message: 'The thread of the round has gone between two of its turns.',
 }
 
-/** How a turn ended, or the one that followed it in its thread where the network broke it off. */
+/** Returns the outcome of a turn, or of the turn that follows it after a network failure. */
 async function overNetwork(
   prepared: PreparedRound,
   cause: RoundOutcome,
@@ -77,49 +77,49 @@ async function overNetwork(
 export interface RoundPlayOptions extends LimitPolicy {
   log: SessionLog
   clock: Clock
-  /** Where `001.ndjson`, … go. */
+  /** Directory of the records `001.ndjson`, …. */
   roundsDirectory: string
-  /** Takes secrets out of a line of JSON. */
+  /** Removes secrets from a line of JSON. */
   redactLine(line: string): string
-  /** Told each of these lines; left out: nobody is. */
+  /** Called with each of these lines; undefined: not called. */
   onRecord?: ((line: string) => void) | undefined
-  /** Aborted when a person wants the round to end now. */
+  /** Aborted when a person ends the round now. */
   ending: AbortSignal
   onEvent(event: EngineEvent): void
   /** Answers a call of one of codemachine's own tools. */
   onToolCall(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
-  /** Told first how to report what others do for this round, which is journaled and counted with it. */
+  /** Called first with a function to report events of others in this round. They are journaled and counted with it. */
   onOpen?(report: (event: EngineEvent) => void): void
   /**
-   * The input of the turn after one that worked, in the same thread; null: the round is over. `message`: what its agent said
-   * last. `over` is aborted when the round has to end now. Left out: it has one turn.
+   * Returns the input of the next turn in the same thread; null: the round is over. `message`: the agent's last words.
+   * `over` is aborted when the round must end now. Undefined: the round has one turn.
    */
   nextInput?: ((message: string | null, over: AbortSignal) => Promise<string | null>) | undefined
-  /** Resolves when those others have ended, after its own turn has. `ending` is aborted when they have to end now. */
+  /** Resolves when the others have ended, after the round's own turn. `ending` is aborted when they must end now. */
   untilOthersEnd?(outcome: RoundOutcome, ending: AbortSignal): Promise<void>
 }
 
-/** What is played: the input of its turn, and what is said of it. */
+/** A round to play: its input and its description. */
 interface RoundToPlay {
   round: number
   input: string
-  /** As `RoundRun.images`. */
+  /** Images, as in `RoundRun.images`. */
   images?: readonly string[]
-  /** Name of its record without `.ndjson`; left out: the round's number. */
+  /** Name of its record without `.ndjson`; undefined: the round's number. */
   record?: string
-  /** JSON Schema that its last message has to fit; left out: any text. */
+  /** JSON Schema of its last message; undefined: any text. */
   outputSchema?: object
 }
 
-/** How a round ended, and what its agent said last, whole; null unless it came to its end and said something. */
+/** The outcome of a round and the whole last message of its agent; null unless it ended normally with a message. */
 export interface EndedTurn {
   outcome: RoundOutcome
   message: string | null
 }
 
 /**
- * Plays one round: journals and records what the engine reports, goes on in the same thread once if the network broke
- * off, and brings the agent to a safe stop when a limit is reached.
+ * Plays one round, and journals and records the engine's events. Continues once in the same thread after a network failure.
+ * Brings the agent to a safe stop at a limit.
  */
 export async function playRound(
   prepared: PreparedRound,
@@ -190,8 +190,8 @@ export async function playRound(
 }
 
 /**
- * A thread whose tokens have a price: says with which model they were used, and ends its turn where the cost is limited and
- * its model has none.
+ * A thread with priced tokens. Adds the model to their usage. Ends the turn if the cost is limited and the model has no
+ * price.
  */
 export class PricedThread {
   readonly #prepared: PreparedRound
@@ -205,14 +205,14 @@ export class PricedThread {
     this.#model = prepared.thread.model
   }
 
-  /** The event as it is journaled. */
+  /** Returns the event as it is journaled. */
   note(event: EngineEvent): EngineEvent {
     const { prices, limits } = this.#log.state
     if (prices.length === 0) return event
     if (event.type === 'turn-started') this.#model = event.model ?? this.#model
     else if (event.type === 'model-rerouted') this.#model = event.to
     else if (event.type !== 'usage') return event
-    // An engine may tell what was used, and never that the turn has started.
+    // An engine may report usage without a `turn-started` event.
     if (limits.cost !== undefined && this.#problem === null) {
       this.#problem = problemOfModel(prices, this.#model)
       if (this.#problem !== null) void this.#prepared.interrupt()
@@ -220,13 +220,13 @@ export class PricedThread {
     return event.type === 'usage' && this.#model !== null ? { ...event, model: this.#model } : event
   }
 
-  /** How its turn ended, which was ended for the price if it had none. */
+  /** Returns the outcome of its turn; `config` if the turn was ended for want of a price. */
   outcomeOf(outcome: RoundOutcome): RoundOutcome {
     return this.#problem === null ? outcome : { class: 'config', message: this.#problem }
   }
 }
 
-/** The commands of a round that have begun and not ended: a turn may end while they run, and they end with its codex. */
+/** Tracks the commands of a round that have not ended. A turn may end before them; they end with its codex. */
 export class RunningCommands {
   readonly #clock: Clock
   readonly #running = new Map<string, { item: Command; since: number }>()
@@ -245,7 +245,7 @@ export class RunningCommands {
     if (event.type === 'item-completed') this.#running.delete(event.item.id)
   }
 
-  /** Those that end with the round, as they are journaled: without what they printed, of which the end may be half a secret. */
+  /** Returns the commands that end with the round, for the journal, without output: its end may be half a secret. */
   cutOff(): Command[] {
     const now = this.#clock.monotonic()
     return [...this.#running.values()].map(({ item, since }) => ({
@@ -259,14 +259,14 @@ export class RunningCommands {
 
 type Command = Extract<Item, { kind: 'command' }>
 
-/** A round that has more at once is told of these. */
+/** Most running commands that are tracked at once. */
 const MOST_COMMANDS = 200
 
-/** What the agent of a round says last, whole: its final answer, where codex marks one. */
+/** Collects the whole last message of a round's agent: the final answer, if codex marks one. */
 class LastMessage {
   #text: string | null = null
   #isFinal = false
-  /** A message that is longer than its event. */
+  /** The whole text of a message that its event shortens. */
   #long: { item: string; text: string } | null = null
 
   #isOfTurnBefore = false
@@ -294,7 +294,7 @@ class LastMessage {
     return this.#text
   }
 
-  /** That of the turn that has ended; the next turn begins without one. */
+  /** Returns the last message of the ended turn. The next turn begins without one. */
   ofTurn(): string | null {
     this.#isOfTurnBefore = true
     return this.#text
@@ -304,18 +304,18 @@ class LastMessage {
 const COULD_NOT: ToolAnswer = { text: 'It could not be done.', success: false }
 
 /**
- * The first thing that failed of what is done beside a turn. What cannot be journaled must not go on: after it nothing
- * more is done.
+ * Keeps the first error of the work during a turn. After it, nothing more is done: what cannot be journaled must not
+ * continue.
  */
 export class FirstFailure {
   readonly #failed = new AbortController()
 
-  /** Aborted when there is one. */
+  /** Aborted with the first error. */
   get signal(): AbortSignal {
     return this.#failed.signal
   }
 
-  /** Does it, unless something has failed before. */
+  /** Runs an action unless something has failed before. */
   safely(action: () => void): void {
     if (this.signal.aborted) return
     try {
@@ -325,7 +325,7 @@ export class FirstFailure {
     }
   }
 
-  /** Answers the call of a tool, also where that fails, or something has failed before. */
+  /** Answers a tool call, even if that fails or something has failed before. */
   async answer(answering: () => Promise<ToolAnswer> | ToolAnswer): Promise<ToolAnswer> {
     if (this.signal.aborted) return COULD_NOT
     try {
@@ -336,7 +336,7 @@ export class FirstFailure {
     }
   }
 
-  /** Finds out what the next turn is to be told; null, too, if that fails. */
+  /** Returns the next turn's input; null also if that fails. */
   async input(finding: () => Promise<string | null>): Promise<string | null> {
     try {
       return await finding()
@@ -346,37 +346,37 @@ export class FirstFailure {
     }
   }
 
-  /** Throws it, if there is one. */
+  /** Throws the first error, if there is one. */
   rethrow(): void {
     this.signal.throwIfAborted()
   }
 }
 
-/** What a round may take, beside the session's own limits. */
+/** Limits of a round, in addition to those of the session. */
 interface LimitPolicy {
-  /** What an agent gets to come to a safe stop, ms. */
+  /** Time for an agent's safe stop, ms. */
   graceMs: number
-  /** The part of a usage window that may be used, 0 to 100; null: all. `login`: whose window, as of `Engines.loginOf`. */
+  /** Usable percentage of a usage window, 0 to 100; null: all. `login`: owner of the window, as in `Engines.loginOf`. */
   maxUsage: number | null
   login: string | null
-  /** How long the session may still be worked on, ms; infinity: no limit. */
+  /** Time left to the session, ms; infinity: no limit. */
   timeLeftMs: number
-  /** How long the round may take, ms; left out: as long as the session may. */
+  /** Longest time of the round, ms; undefined: the time left to the session. */
   roundMs?: number | undefined
-  /** What the agent is asked when it has to come to its end. */
+  /** Request to the agent to stop safely. */
   windDown: string
-  /** Called when it has to. */
+  /** Called when the agent must stop safely. */
   onWindDown?(): void
 }
 
 interface LimitWatchOptions extends LimitPolicy {
   log: SessionLog
   clock: Clock
-  /** Aborted when a person wants the round to end now. */
+  /** Aborted when a person ends the round now. */
   ending: AbortSignal
 }
 
-/** Looks whether the running round reaches a limit; then the agent is asked to stop safely, and interrupted if it does not. */
+/** Watches the limits of the running round: asks its agent for a safe stop, and interrupts it if that fails. */
 class LimitWatch {
   readonly #prepared: PreparedRound
   readonly #round: number
@@ -402,13 +402,13 @@ class LimitWatch {
     if (options.roundMs !== undefined) void this.#after(options.roundMs, () => this.#windDown('round'))
   }
 
-  /** Aborted when the round has to end, for it has not come to a safe stop. */
+  /** Aborted when the round must end because it did not stop safely. */
   get over(): AbortSignal {
     return this.#over.signal
   }
 
   look(event: EngineEvent): void {
-    // A limit that was reached before the turn had started.
+    // The limit was reached before the turn started.
     if (this.#state === 'untold' && event.type === 'turn-started') void this.#tell()
     if (this.#state !== 'watching') return
     const { log, maxUsage, clock } = this.#options
@@ -427,7 +427,7 @@ class LimitWatch {
     this.#ended.abort()
   }
 
-  /** How the turn ended, which was interrupted for the time of the round if it was, and no person did it. */
+  /** Returns the outcome of the turn, with the reason if the round's time limit interrupted it and no person did. */
   outcomeOf(outcome: RoundOutcome): RoundOutcome {
     const { roundMs = 0, ending } = this.#options
     if (outcome.class !== 'interrupted' || !this.#isRoundOver || ending.aborted) return outcome
@@ -453,7 +453,7 @@ class LimitWatch {
 
   async #after(ms: number, action: () => void): Promise<void> {
     const { signal } = this.#ended
-    // A timer cannot be set to more than 24 days, and no round takes as long.
+    // Timers are limited to 24 days, and no round takes as long.
     await this.#options.clock.wait(Math.min(Math.max(0, ms), 2 ** 31 - 1), signal)
     if (!signal.aborted) action()
   }
@@ -464,18 +464,18 @@ function inWords(ms: number): string {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** A file of what codex sends in a round, one JSON line each. */
+/** A file with codex's messages of a round, one line of JSON each. */
 interface RoundRecord {
   write(line: string): void
-  /** Resolves when all of it is written, or cannot be; never rejects. */
+  /** Resolves when everything is written, or cannot be; never rejects. */
   end(): Promise<void>
 }
 
-/** Opens one, to go on with it if it is there already; what goes wrong with it before its end is told. */
+/** Opens a record for appending. Reports problems before its end. */
 export function openRecord(path: string, onProblem: (problem: string) => void): RoundRecord {
   const isAgain = existsSync(path)
   const stream = createWriteStream(path, { flags: 'a', mode: 0o600 })
-  // An attempt that was cut off may have left half a line.
+  // An interrupted attempt may have left half a line.
   if (isAgain) stream.write('\n')
   let isOver = false
   stream.on('error', ({ message }) => {

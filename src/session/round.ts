@@ -27,7 +27,7 @@ import { type SessionShell, shellTools, withoutSecrets } from './shell/session-s
 import { StepwiseRound } from './shell/stepwise.ts'
 import { answerAskPerson, answerInTemplate, answerRunAgent, HostTools } from './tools.ts'
 
-/** With what of the session its rounds are played. */
+/** Parts of the session that its rounds use. */
 interface RoundMeans {
   budget: Budget
   providers: RoundProviders
@@ -37,27 +37,27 @@ interface RoundMeans {
   proof: Proof
   planChange: PlanChange
   hooks: Hooks
-  /** Runs the commands that agents want run with secrets; null: none of them can. */
+  /** Runs commands with secrets for agents; null: no agent can ask for one. */
   sessionShell: SessionShell | null
 }
 
 /**
- * The rounds and reviews of a session, one after the other: each is played, recorded, and what it claims is judged. A person can
- * break each of them off.
+ * Plays the rounds and reviews of a session, one at a time, records them and judges their claims. A person can interrupt
+ * each.
  */
 export class Rounds {
   readonly #options: RunnerOptions
   readonly #means: RoundMeans
-  /** The warnings that were shown. */
+  /** Warnings already shown. */
   readonly #warnings = new Set<string>()
-  /** Gives agents tasks, on behalf of the running round, and knows those that are at work. */
+  /** Gives agents tasks for the running round, and lists the agents at work. */
   readonly delegation: Delegation
   readonly #tools: HostTools
   #current: PreparedRound | null = null
   #interrupting = new AbortController()
-  /** Files in which a command of this turn has left a secret that its agent's own shell could read. */
+  /** Files into which a command of this turn wrote a secret, readable by its agent's own shell. */
   #leaked: readonly string[] = []
-  /** What agents report is of the round that runs. */
+  /** Journals reports of agents as events of the running round. */
   #report: (event: EngineEvent) => void = () => {}
   #synced: Promise<void> = Promise.resolve()
 
@@ -84,8 +84,7 @@ export class Rounds {
   }
 
   /**
-   * Plays the next round. `isShown`: it was a turn of a recording; `tree`: the fingerprint afterwards, null if it has to be
-   * taken again.
+   * Plays the next round. `isShown`: it was a turn of a recording. `tree`: the fingerprint afterwards; null: take it again.
    */
   async play(
     { kind, round: spec }: RoundStep,
@@ -105,14 +104,15 @@ export class Rounds {
     const { state: begun } = log
     const { outcome: came, message } = await this.#turn(prepared, round, { input, asked }, spec)
     const isStale = () => begun.kind?.replansItself === true && log.state.replansAsked !== begun.replansAsked
-    // A person wanted another plan before its end was journaled: nothing of it counts.
+    // A person asked for another plan before the end was journaled: the round does not count.
     const outcomeNow = (): RoundOutcome =>
       came.class === 'worked' && isStale() ? { class: 'interrupted', message: null } : came
     const outcome = outcomeNow()
-    // What a round left running that did not come to its end must not write while the files are looked at; nor, where
-    // there is a plan, when they have been: a change of it between two rounds is a person's.
-    // Without a sandbox a command may outlive its round: it is ended before the next one is told of it. Nor may it change
-    // what a hook of the person runs.
+    // Settle the engines if leftover processes could write at a wrong time:
+    // - The round did not work: they must not write during the look at the files.
+    // - There is a plan: changes of it between two rounds count as a person's.
+    // - Without a sandbox, a command may outlive its round; the next round is told that it was ended.
+    // - A hook runs: they must not change the files that a person's hook executes.
     const { taskPlan, sandbox } = log.state
     const isHooked = !this.#options.asked.ending.aborted && engine.replays !== true && hooks.has('after_round')
     if (outcome.class !== 'worked' || taskPlan !== null || sandbox === FULL_ACCESS || isHooked) await engines.settle()
@@ -120,11 +120,11 @@ export class Rounds {
     const refusal = isHooked ? (await hooks.run('after_round', round, outcome.class)).refusal : null
     await this.#synced
     if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)
-    // A round that changes the plan makes no claim.
+    // A round that changes the plan must not claim anything.
     if (kind === 'replan') await this.#options.memory.withdrawClaim()
     const { state } = log
     const part = partOf(state.kind, spec.part ?? null)
-    // Of a replay each turn that was shown counts: it would be shown again for ever.
+    // Each shown turn of a replay counts, or it would be shown again forever.
     const isShown = engine.replays === true && state.running?.turn != null
     const counts =
       kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
@@ -147,7 +147,7 @@ export class Rounds {
     return { ...played, tree }
   }
 
-  /** Journals what the round had left running and was ended. */
+  /** Journals the processes that the round left running and codemachine ended. */
   #tellEnded(round: number): void {
     const ended = this.#options.takeEnded?.() ?? []
     if (ended.length === 0) return
@@ -155,7 +155,7 @@ export class Rounds {
     this.#options.log.emit({ type: 'warning', round, message, ended: [...ended] })
   }
 
-  /** Journals that a round begins. */
+  /** Journals the start of a round. */
   #begin(
     { kind, round: spec }: RoundStep,
     { round, thread, input, treeBefore }: { round: number; thread: ThreadSpec; input: string; treeBefore: string },
@@ -181,7 +181,7 @@ export class Rounds {
     })
   }
 
-  /** True if there is a plan whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
+  /** True if there is a plan and `tasks.json` has other tasks than its done ones: then no claim counts yet. */
   #isOffPlan({ tasks }: MemorySnapshot): boolean {
     const { taskPlan } = this.#options.log.state
     if (taskPlan === null) return false
@@ -189,7 +189,7 @@ export class Rounds {
     return tasks.length !== taskPlan.tasks.length || !tasks.every(({ id }) => done.has(id))
   }
 
-  /** Goes on after a round that may not claim anything; resolves with the fingerprint afterwards. */
+  /** Withdraws the claim of a round that may not claim anything. Resolves with the fingerprint afterwards. */
   async #goOn({ part }: RoundStep['round'], outcome: RoundOutcome, tree: string): Promise<string> {
     const { memory, template, log } = this.#options
     await memory.withdrawClaim()
@@ -201,7 +201,7 @@ export class Rounds {
     return partOf(log.state.kind, part ?? null).free ? tree : await this.#means.proof.runEachRound(tree)
   }
 
-  /** Judges the claim of the round; without one, runs the gates of every round. Resolves with the fingerprint afterwards. */
+  /** Judges the round's claim; without one, runs the gates of every round. Resolves with the fingerprint. */
   async #judge(memory: MemorySnapshot, outcome: RoundOutcome, tree: string, isRefused: boolean): Promise<string> {
     const { log } = this.#options
     const after = (await judgeClaim(memory, this.#options, isRefused)) ?? tree
@@ -209,19 +209,19 @@ export class Rounds {
     return await this.#means.proof.runEachRound(after)
   }
 
-  /** True for a round that counts against `--rounds`; one that the end of the session cut off does not. */
+  /** True for a round that counts against `--rounds`; one that the session's end interrupted does not. */
   #counts(outcome: RoundOutcome): boolean {
     if (outcome.class === 'interrupted' && this.#options.asked.ending.aborted) return false
     return countsAsRound(outcome.class, this.#options.log.state.running?.hasWorked ?? false)
   }
 
-  /** The next round need not wait for the disk; what fails is thrown when that round has ended. */
+  /** Syncs the journal without waiting. The next round throws the error when it ends. */
   #syncSoon(): void {
     this.#synced = this.#options.log.sync()
     this.#synced.catch(() => {})
   }
 
-  /** Plays the turn of a round, as its template wants it; `asked`: what of its input is that of the template. */
+  /** Plays the turn of a round as its template wants it; `asked`: the template's part of the input. */
   async #turn(
     prepared: PreparedRound,
     round: number,
@@ -246,7 +246,7 @@ export class Rounds {
     return this.#afterLeak(ended)
   }
 
-  /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
+  /** Has a claimed tree reviewed. Words of a person do not reach the reviewer. */
   async review(causes: readonly ReviewCause[], tree: string, way: Way): Promise<RoundOutcome> {
     const { means, log, engines, clock } = this.#options
     const { providers, answers } = this.#means
@@ -263,7 +263,7 @@ export class Rounds {
     })
   }
 
-  /** Plays a turn of the author of the contract, or of who writes wrong versions. */
+  /** Plays a turn of the contract's author, or of the agent that writes wrong versions. */
   async contractTurn(contract: ContractWork, turn: ContractTurn, tree: string, way: Way): Promise<RoundOutcome> {
     const { providers } = this.#means
     this.#interrupting = new AbortController()
@@ -273,7 +273,7 @@ export class Rounds {
     })
   }
 
-  /** Adds text to the turn of the round that runs; false if there is none that takes it. */
+  /** Adds text to the running turn. Resolves with false if no turn takes it. */
   async steer(text: string): Promise<boolean> {
     const current = this.#current
     if (current === null) return false
@@ -285,13 +285,13 @@ export class Rounds {
     this.#interrupting.abort()
   }
 
-  /** Whether to show a warning: it is new, a person has to know it, and there were not too many. */
+  /** True if a warning should be shown: it is new, unusual, and the cap is not reached. */
   #isNews(warning: string): boolean {
     const { size } = this.#warnings
     return size < MOST_WARNINGS && !this.#options.isUsual(warning) && this.#warnings.add(warning).size > size
   }
 
-  /** The pictures that a text names; what is wrong with others is journaled, once in a run. */
+  /** Returns the pictures that a text names. Journals once per run why another picture is unusable. */
   async #imagesOf(text: string, round: number | null): Promise<{ images?: readonly string[] }> {
     if (!mentionsImage(text)) return {}
     const { agents, deniedPaths, log } = this.#options
@@ -310,7 +310,7 @@ export class Rounds {
     return shellTools(sessionShell, thread, files => this.#leave(files))
   }
 
-  /** What follows a turn of a round without tools. */
+  /** Returns the function that gives the next input in a round without tools. */
   #stepwise(terms: NonNullable<RoundSpec['stepwise']>, thread: ThreadSpec): RoundPlayOptions['nextInput'] {
     const { log } = this.#options
     const { sessionShell } = this.#means
@@ -320,14 +320,14 @@ export class Rounds {
     return (message, over) => round.next(message, over)
   }
 
-  /** Ends the turn of an agent whose own shell could read these files: what it may not read is said when it starts. */
+  /** Ends the turn of an agent whose own shell could read these files: its unreadable paths are fixed at its start. */
   #leave(files: readonly string[]): void {
     if (this.#current === null || this.#current.thread.noShell) return
     this.#leaked = files
     this.interrupt()
   }
 
-  /** Says why a turn was ended that no person has ended. */
+  /** Adds the reason to a turn that ended because of a leaked secret, not because of a person. */
   #afterLeak(ended: EndedTurn): EndedTurn {
     const [first] = this.#leaked
     if (first === undefined || ended.outcome.class !== 'interrupted' || this.#options.asked.ending.aborted) return ended
@@ -335,7 +335,7 @@ export class Rounds {
     return { ...ended, outcome: { ...ended.outcome, message } }
   }
 
-  /** A round is over when those who were given tasks in it are, and its commands. */
+  /** Waits until the agents and the commands of the round have ended. */
   async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
     await this.#means.sessionShell?.settled()
     if (outcome.class !== 'worked' || ending.aborted) return await this.delegation.end()
@@ -345,7 +345,7 @@ export class Rounds {
     ending.removeEventListener('abort', end)
   }
 
-  /** An agent is of the provider of the round that it works for, and may not read what that may not. */
+  /** Completes an agent's thread with the provider of its round, and hides the same paths from it. */
   #onProvider(found: Awaited<ReturnType<AgentBook['thread']>>): Awaited<ReturnType<AgentBook['thread']>> {
     const round = this.#current?.thread
     if ('problem' in found || round === undefined) return found
@@ -353,7 +353,7 @@ export class Rounds {
     return { thread: round.unreadable === undefined ? thread : { ...thread, unreadable: round.unreadable } }
   }
 
-  /** A reviewer may not read what some thread of the session may not. */
+  /** Hides from a reviewer all paths that any thread of the session may not read. */
   #hiding(thread: ThreadSpec): ThreadSpec {
     const unreadable = new Set(this.#options.template.threads.flatMap(each => each.thread.unreadable ?? []))
     const hiding = unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
@@ -377,10 +377,10 @@ export class Rounds {
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {
         if (event.type === 'warning' && !this.#isNews(event.message)) return
-        // What a recording once used, nobody uses now.
+        // The tokens of a recording are not used now.
         if (event.type === 'usage' && isReplay) return
         log.emit(engines.reported(event, thread))
-        // While a claim is reviewed, nobody knows whether another round follows.
+        // During a review it is unknown if another round follows.
         if (event.type === 'turn-started' && log.state.running !== null) ahead.startNext()
       },
       onToolCall: (call, over) => this.#tools.answer(call, over),
@@ -395,7 +395,7 @@ export class Rounds {
 
 const FULL_ACCESS = 'danger-full-access'
 
-/** The memory files between two rounds: as the last round left them, or read again. */
+/** Keeps the memory files between two rounds: as the last round left them, or read again. */
 export class MemoryAtHand {
   readonly #log: SessionLog
   readonly #memory: Memory
@@ -406,18 +406,18 @@ export class MemoryAtHand {
     this.#memory = memory
   }
 
-  /** Keeps what a round has left, which spares a second read until something else may have written. */
+  /** Keeps the memory that a round left, to save a second read until something else may write. */
   leave(memory: MemorySnapshot): void {
     this.#tell(memory)
     this.#left = memory
   }
 
-  /** Drops what is kept: something else may have written since. */
+  /** Drops the kept memory, because something else may have written since. */
   forget(): void {
     this.#left = null
   }
 
-  /** The memory before a round. A claim is taken back first if the round changes the plan. */
+  /** Returns the memory before a round. Withdraws a claim first if the round changes the plan. */
   async now(): Promise<MemorySnapshot> {
     for (;;) {
       const { replan } = this.#log.state
@@ -442,35 +442,35 @@ export class MemoryAtHand {
   }
 }
 
-/** A round that has played, of which nothing runs any more. */
+/** A round that has been played and has no process left. */
 interface PlayedRound {
   round: number
-  /** How it has ended, as far as is known when that is journaled. */
+  /** Returns the outcome, as far as it is known when the end is journaled. */
   outcomeNow(): RoundOutcome
   counts: boolean
-  /** On the monotonic clock, ms. */
+  /** Start on the monotonic clock, ms. */
   startedAt: number
   treeBefore: string
 }
 
 type RecordRoundOptions = Pick<RunnerOptions, 'log' | 'clock' | 'workTree' | 'guard' | 'memory' | 'personsFiles'>
 
-/** Puts back what was changed of the person's files, and journals it. */
+/** Restores the person's files that the round changed, and journals each. */
 export async function restorePersonsFiles({ log, personsFiles }: RecordRoundOptions): Promise<void> {
   const changes = (await personsFiles?.after()) ?? []
   const round = log.state.last?.round ?? 0
   for (const change of changes) log.emit({ type: 'goal-restored', round, ...change })
 }
 
-/** Looks at what a round has left, and journals its end. Answers the files as they are now. */
+/** Records the files after a round, and journals its end. Returns the fingerprint and the memory. */
 async function recordRound(
   { round, outcomeNow, counts, startedAt, treeBefore }: PlayedRound,
   options: RecordRoundOptions,
 ): Promise<{ tree: string; memory: MemorySnapshot }> {
   const { log, clock, workTree, guard, memory } = options
-  // First, for a repository in the work tree may be one of its folders.
+  // Check the guard first: a nested repository may be one of its folders.
   const restored = await guard.check()
-  // Not at once: where the memory cannot be read, no git must be left running.
+  // Read one after the other: if the memory cannot be read, no git may be left running.
   const left = await memory.read()
   const tree = await workTree.take()
   const { paths, count } = treeBefore === tree ? { paths: [], count: 0 } : await workTree.changed(treeBefore, tree)
@@ -493,12 +493,12 @@ async function recordRound(
   return { tree, memory: left }
 }
 
-/** The most that the first round waits for what is used of the account, ms. What codex does after that, the round shows. */
+/** Longest wait of the first round for the account's usage, ms. A later problem appears in the round. */
 const USAGE_MS = 15_000
-/** After how long a look at the files is not believed any more before a round, ms. */
+/** Age at which a fingerprint is taken again before a round, ms. */
 const STALE_MS = 1_000
 
-/** The threads of a session's rounds, and of these at most one ahead: started while the present one works. */
+/** Prepares the threads of a session's rounds; starts at most one ahead, during the running round. */
 export class ThreadAhead {
   readonly #options: RunnerOptions
   readonly #budget: Budget
@@ -512,7 +512,7 @@ export class ThreadAhead {
     this.#providers = providers
   }
 
-  /** Starts that of the round after the one that runs, if there may be one. */
+  /** Starts the thread of the next round, if there may be one. */
   startNext(): void {
     const { log, template, asked } = this.#options
     if (asked.endedBy !== null || asked.isPaused) return
@@ -521,14 +521,14 @@ export class ThreadAhead {
     if (next) this.#start(this.#providers.complete(next))
   }
 
-  /** Begins to have codex say what is used of the account, for the first round: it may have been used up elsewhere. */
+  /** Asks codex for the account's usage before the first round: other programs may have used it up. */
   lookAtUsage(): void {
     this.#usage = this.#lookAtUsage()
-    // Whoever waits for it is told.
+    // `waitForUsage` reports the error.
     this.#usage.catch(() => {})
   }
 
-  /** Waits until that is known, if it was asked for; true if it took so long that files may have changed meanwhile. */
+  /** Waits for the account's usage, if it was asked for. True if that took so long that files may have changed. */
   async waitForUsage(): Promise<boolean> {
     const { clock } = this.#options
     const from = clock.monotonic()
@@ -541,19 +541,19 @@ export class ThreadAhead {
     if (asked.endedBy !== null || asked.isPaused || this.#budget.limitReached(log.state.roundsUsed) !== null) return
     const wanted = aheadOf(log, template)
     const thread = wanted && this.#providers.complete(wanted)
-    // Other providers have nothing to do with the account.
+    // Other providers do not use the account.
     if (thread === null || thread.provider !== undefined) return
     const answered = new AbortController()
     const late = clock.wait(USAGE_MS, AbortSignal.any([answered.signal, asked.stopping])).then(() => null)
     const prepared = this.#start(thread)
     const limits = await Promise.race([prepared.limits(), late])
     answered.abort()
-    // The session may have ended meanwhile.
+    // The session may have ended meanwhile, so check again.
     if (limits !== null && this.#ahead === prepared)
       log.emit(this.#options.engines.reported({ type: 'limits', ...limits }, thread))
   }
 
-  /** The one that was started, if it is what is wanted; else another. From now on it is the caller's. */
+  /** Returns the thread started ahead if it fits, otherwise a new one. The caller owns it from now on. */
   take(wanted: ThreadSpec): PreparedRound {
     const thread = this.#asNow(wanted)
     const ahead = this.#ahead
@@ -563,7 +563,7 @@ export class ThreadAhead {
     return this.#prepare(thread)
   }
 
-  /** Ends what was started ahead, also before its thread was known. */
+  /** Ends the thread started ahead, even if its specification was not known yet. */
   discard(): void {
     this.#ahead?.discard()
     this.#ahead = null
@@ -575,7 +575,7 @@ export class ThreadAhead {
     return this.#ahead
   }
 
-  /** What was started before a thread was known, and is not for the first one, is for none: it would wait all night. */
+  /** Prepares a thread. Ends a process that was started before a thread was known and is unused: it would wait all night. */
   #prepare(thread: ThreadSpec): PreparedRound {
     const { engines } = this.#options
     const prepared = engines.prepare(thread)
@@ -583,12 +583,12 @@ export class ThreadAhead {
     return prepared
   }
 
-  /** As it is started now: what it may not read changes while the session runs. */
+  /** Returns the thread with its current unreadable paths, which change during the session. */
   #asNow(thread: ThreadSpec): ThreadSpec {
     return withoutSecrets(this.#withEffort(thread), this.#options.deniedPaths())
   }
 
-  /** A session that gets nowhere thinks harder; not so on a provider, of which nobody knows whether its model can. */
+  /** Raises the reasoning effort of a stalled session. On a provider it does not: its model may not support that. */
   #withEffort(thread: ThreadSpec): ThreadSpec {
     if (thread.provider !== undefined && thread.effort === null) return thread
     if (this.#options.log.state.stall.remedy !== 'more-effort') return thread
@@ -600,10 +600,10 @@ function aheadOf({ state }: SessionLog, template: Template): ThreadSpec | null {
   return inTemplate(state.template, 'ahead', () => template.ahead(state))
 }
 
-/** Different warnings of codex that one session shows: codex gives the same ones in every round. */
+/** Most different codex warnings that one session shows: codex repeats them in every round. */
 const MOST_WARNINGS = 100
 
-/** Journals what was noticed meanwhile; that of the start in one event, so that views can tell it in one line. */
+/** Journals pending warnings; those of the start in one event, so that views can show one line. */
 export function emitWarnings(
   { log, takeRemarks }: Pick<RunnerOptions, 'log' | 'takeRemarks'>,
   ofStart: readonly string[] | null = null,

@@ -23,9 +23,9 @@ interface SessionLogOptions {
 }
 
 /**
- * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart reads
- * is what was known before it. A live text comes in pieces, and each may hold a part of a secret. So an end that may begin
- * a secret is held back until the next piece comes, or the item is complete.
+ * The one place that records events: it redacts, journals, folds and shows them, so a restart reads what was known before.
+ * Live text comes in pieces, and a secret may span two. So an end that may begin a secret waits for the next piece or the
+ * end of the item.
  */
 export class SessionLog {
   #state: SessionState
@@ -34,7 +34,7 @@ export class SessionLog {
   readonly #templates: TemplateKinds
   readonly #clock: Clock
   readonly #redactor: Redactor
-  /** By item, the last piece that came of it, with what of its text was held back. */
+  /** By item, its last piece with the text that is held back. */
   readonly #held = new Map<string, Delta>()
 
   constructor(state: SessionState, { journal, views, templates, clock, redactor }: SessionLogOptions) {
@@ -58,7 +58,7 @@ export class SessionLog {
     for (const view of this.#views) view.event(recorded, this.#state)
   }
 
-  /** The state after this event, if it happened now. Nothing is journaled. */
+  /** Returns the state after this event if it happened now. Journals nothing. */
   stateAfter(event: SessionEvent): SessionState {
     return fold(this.#state, this.#record(event), this.#templates)
   }
@@ -73,7 +73,7 @@ export class SessionLog {
     return this.#journal.sync()
   }
 
-  /** The piece with what was held back before it, and without what is held back now; null if nothing is left. */
+  /** Returns the piece with the earlier held-back text and without the new; null if nothing is left. */
   #withoutUnfinished(delta: Delta): Delta | null {
     const key = liveKey(delta.item, delta.instance)
     const { whole, held } = cutUnfinished(this.#redactor, (this.#held.get(key)?.text ?? '') + delta.text)
@@ -82,7 +82,7 @@ export class SessionLog {
     return whole === '' ? null : { ...delta, text: whole }
   }
 
-  /** Shows what was held back of an item that is now complete. Of one that was cut off it may be most of a secret, and is dropped. */
+  /** Shows the held-back text of a completed item. Drops that of an interrupted one: it may be most of a secret. */
   #endHeld(event: Recorded): void {
     if (ENDS_WHAT_RUNS.has(event.type)) this.#held.clear()
     if (this.#held.size === 0) return
@@ -109,8 +109,8 @@ export class SessionLog {
 }
 
 /**
- * A redacted event with the words of the journal itself back, such as `nothing-changed`: a secret may read like one, and without
- * it nobody could read the event again.
+ * Restores the journal's own words in a redacted event, such as `nothing-changed`. A secret may equal one, and without it
+ * nobody could read the event.
  */
 function withOwnWords<T>(redacted: T, event: T): T
 function withOwnWords(redacted: unknown, event: unknown): unknown {
@@ -125,16 +125,15 @@ const OWN_WORD = /^[a-z]+(?:-[a-z]+)*$/
 
 type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
 
-/** Whether no more comes of an item, though it was not completed. */
+/** True if an item gets no more text although it is not completed. */
 function isCutOff({ type, instance }: Delta, event: Recorded): boolean {
   if (event.type === 'agent-ended') return instance === event.instance
   return type === 'text-delta' && breaksStream(event, instance)
 }
 
 /**
- * If what broke a session off is for a person to mend (a full disk, files that git cannot look at): journals that the
- * session ended so, on a full disk in the room that was kept for it. Where there is none even for that, the session is left
- * as one that was cut off.
+ * Journals the session's end if a person must fix the cause: a full disk (in the reserved space), or files that git cannot
+ * read. Without any space, the session looks interrupted.
  */
 export async function endSessionBrokenOff(
   error: unknown,
@@ -168,15 +167,15 @@ const BYTES = 64 * 1024
 
 /** 64 KiB of preallocated disk space, released when the disk is full so that the session's end can still be journaled. */
 interface DiskReserve {
-  /** Frees the space. */
+  /** Releases the space. */
   release(): Promise<void>
 }
 
-/** Preallocates the space in the folder of a session's records; on a disk that is full already, less or none of it. */
+/** Preallocates the space in the folder of a session's records; on a full disk, less or none. */
 export async function openDiskReserve(folder: string): Promise<DiskReserve> {
   const path = join(folder, 'reserve')
   try {
-    // Not zeros: some file systems keep no room for them.
+    // Do not write zeros: some file systems reserve no space for them.
     await writeWholeFile(path, Buffer.alloc(BYTES, 'codemachine '))
   } catch (error) {
     if (!isNoRoom(error)) throw error

@@ -37,23 +37,23 @@ import type { SessionLog } from './session-log.ts'
 import { SessionShell, withoutSecrets } from './shell/session-shell.ts'
 import { OwnSteps } from './steps.ts'
 
-/** What may keep a step from beginning, beside a person who ends the session. */
+/** Conditions that may keep a step from its start, in addition to a person who ends the session. */
 interface Guards {
-  /** Whether a pause holds it. */
+  /** True: a pause delays it. */
   pauses: boolean
-  /** The answer that its round is asked for: refused too often, it is not asked for again. */
+  /** The answer that its round asks for. After too many refusals, the session asks no more. */
   answer?: AskedAnswer | undefined
-  /** How many rounds count as used; null: no limit keeps it from beginning. */
+  /** Number of used rounds to check against the limits; null: no limit delays the step. */
   rounds: number | null
-  /** The complete thread that it starts; left out: it starts none. */
+  /** The complete thread that it starts; undefined: none. */
   thread?: ThreadSpec
-  /** Whether no round has run yet: then a usage window that is full is not tried either. */
+  /** True until a round has run: then a full usage window is not tried either. */
   isFirst?: boolean
 }
 
 /**
- * Runs one session from where its log stands to its end: looks at the files, proves what is claimed, asks the template, carries
- * out its step, and again. Start and resume are the same: the state is the fold of the journal.
+ * Runs one session from its journal to its end: take the fingerprint, prove a claim, ask the template, carry out its step,
+ * repeat. Start and resume are the same: the state is the fold of the journal.
  */
 export class Session {
   readonly #options: RunnerOptions
@@ -68,18 +68,18 @@ export class Session {
   readonly #claim: ClaimProof
   readonly #contract: ContractWork
   readonly #hooks: Hooks
-  /** The changes of its plan, and the way back from the last one. */
+  /** Changes the plan of the session, and undoes the last change. */
   readonly planChange: PlanChange
   readonly #planCheck: PlanCheck
   readonly #rounds: Rounds
   readonly #steps: OwnSteps
-  /** The fingerprint that the last round left, while nothing but time can have passed since. */
+  /** The fingerprint after the last step; null once files may have changed since. */
   #tree: string | null = null
   #isFirst = true
-  /** Whether the hooks before the next round have run. */
+  /** True once the hooks before the next round have run. */
   #isHooked = false
   #stage: 'running' | 'ending' | 'over' = 'running'
-  /** Aborted to have a wait for a person look again. */
+  /** Aborted so that a wait for a person checks its conditions again. */
   #woken = new AbortController()
 
   constructor(given: RunnerOptions) {
@@ -132,12 +132,12 @@ export class Session {
     return this.#log.state
   }
 
-  /** Answers how it ended; of a call with the hint that its journal does not have. */
+  /** Resolves with the outcome. For a call, the outcome keeps the hint that the journal omits. */
   async run(): Promise<SessionOutcome> {
     try {
       emitWarnings(this.#options, this.#unhidden())
       const outcome = await this.#work().then(this.#unlessFull, this.#unlessStopped)
-      // Where anything was replayed, nothing was brought to its end.
+      // A session with a replayed round is never done.
       return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
     } finally {
       this.#stage = 'over'
@@ -164,7 +164,7 @@ export class Session {
       emitWarnings(this.#options)
       if (await this.#ahead.waitForUsage()) continue
       this.#returnToEngine()
-      // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
+      // Await nothing from here to the start of the round, so that no words of a person are missed.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
       if (this.planChange.passOver(step.kind)) continue
@@ -174,31 +174,31 @@ export class Session {
     }
   }
 
-  /** The end of the session before its first round, where the sandbox starts nothing; null if it can begin. */
+  /** Returns the outcome if the sandbox cannot start anything before the first round; null if the session can begin. */
   async #refusedBySandbox(): Promise<SessionOutcome | null> {
     const { template, engines, asked } = this.#options
-    // A recording needs no sandbox; where there are no agents, each command says by itself that it could not be run.
+    // A recording needs no sandbox. Without agents, each command reports on its own that it could not run.
     const hasAgents = template.threads.some(({ thread }) => engines.of(thread).replays !== true)
     if (asked.endedBy !== null || !hasAgents) return null
     return endOfSandbox(await engines.trySandbox(asked.stopping))
   }
 
-  /** What was waited for when the session was left is waited for first. */
+  /** Begins or resumes the session. Finishes first a wait that the previous run did not finish. */
   async #begin(): Promise<void> {
     await this.#proof.keepLate()
     await restorePersonsFiles(this.#options)
     await this.#contract.tellRounds()
     const { waiting, roundsUsed } = this.#log.state
-    // From the session before it.
+    // The pause comes from the previous session.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
-    // A provider is asked anew.
+    // A provider is probed again, so its wait ends here.
     if (waiting?.reason === 'provider-away')
       this.#log.emit({ type: 'wait-ended', round: roundsUsed + 1, reason: 'over' })
     else if (waiting !== null && this.#options.asked.endedBy === null) await this.#waitUntil(waiting.until)
     if (this.#log.state.claim.state !== 'nominated') this.#ahead.lookAtUsage()
   }
 
-  /** Takes what is claimed one step further; an outcome if the session ends. */
+  /** Does one step of the proof of the claim. Returns an outcome if the session ends. */
   async #prove(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const proved = await this.#claim.prove(tree, memory)
     if (proved.needs === 'hold') return await this.#hold()
@@ -208,7 +208,7 @@ export class Session {
     return proved.end
   }
 
-  /** Does what the template wants next; an outcome if the session ends. */
+  /** Carries out the next step of the template. Returns an outcome if the session ends. */
   async #carryOut(
     step: Exclude<Step, { kind: 'end' }>,
     tree: string,
@@ -233,7 +233,7 @@ export class Session {
     }
   }
 
-  /** Begins something, at once if nothing keeps it from that; an outcome if the session ends. */
+  /** Calls `begin` unless something keeps the step from its start. Returns an outcome if the session ends. */
   async #unlessKept(
     { pauses, answer, rounds, thread, isFirst = false }: Guards,
     begin: (way: Way) => Promise<SessionOutcome | null>,
@@ -249,15 +249,15 @@ export class Session {
     const usage = this.#usageReached(thread, isFirst)
     if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason, thread)
     const way = this.#providers.take(thread)
-    // The template is asked anew: a person may have said something meanwhile.
+    // Ask the template again afterwards: a person may have said something meanwhile.
     if (way === null) return await this.#lookAtProvider(thread)
     return await begin(way)
   }
 
-  /** A step that is no round; an outcome if the session ends first. */
+  /** Carries out a step that is not a round. Returns an outcome if the session ends first. */
   async #ownStep(step: OwnStep, tree: string): Promise<SessionOutcome | null> {
     const { replan, claim } = this.#log.state
-    // A claim is not left unproved for a limit, but after one that was refused another one is.
+    // A limit never keeps the first claim from its proof. It does stop a claim that follows a refused one.
     const isFirstClaim = step.kind === 'claim' && claim.state !== 'refused'
     const guards = { pauses: replan === null && this.#steps.waits(step), rounds: isFirstClaim ? null : 0 }
     return await this.#unlessKept(guards, async () => {
@@ -268,7 +268,7 @@ export class Session {
     })
   }
 
-  /** The round once all is read that it is given to work with, and its scope is entered: after that the template is asked anew. */
+  /** Plays the round if its materials and its scope are ready; otherwise prepares them first. */
   async #roundStep(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const scope = this.#scopes.toEnter(step)
     const { roundsUsed, kind } = this.#log.state
@@ -284,7 +284,7 @@ export class Session {
       return null
     }
     const isReplan = step.kind === 'replan'
-    // One that uses up none of the rounds needs none that is left.
+    // A free round needs no round left.
     const isFree = partOf(kind, step.round.part ?? null).free
     const rounds = isReplan ? 0 : isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
     const thread = this.#providers.complete(step.round.thread)
@@ -297,7 +297,7 @@ export class Session {
     })
   }
 
-  /** Runs the hooks before a round, which may change files; an outcome if one does not let it begin. */
+  /** Runs the hooks before a round. They may change files. Returns an outcome if one refuses the round. */
   async #askHooks(): Promise<SessionOutcome | null> {
     const round = this.#log.state.roundsUsed + 1
     const { refusal, isComplete } = await this.#hooks.run('before_round', round)
@@ -308,7 +308,7 @@ export class Session {
     return { kind: 'needs-person', reason, hint: { do: 'say', text: 'Do what it asks for, then resume the session.' } }
   }
 
-  /** Plays the round, and does what follows; an outcome if the session ends. */
+  /** Plays the round and acts on its outcome. Returns an outcome if the session ends. */
   async #round(
     step: RoundStep,
     thread: ThreadSpec,
@@ -322,7 +322,7 @@ export class Session {
     const played = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
     this.#tree = played.tree
     const isOver = step.kind === 'replan' && this.#log.state.replan === null
-    // How the turn of a recording once ended calls for nothing now.
+    // The recorded end of a replayed turn needs no reaction now.
     if (this.#options.asked.ending.aborted || isOver || played.isShown) return null
     const unbounded = this.#endOfUnknownUsage(thread)
     if (unbounded !== null) return unbounded
@@ -331,7 +331,7 @@ export class Session {
     return await this.#follow(played.outcome, isReplay ? withoutHint(follows) : follows, 'round-failed', thread)
   }
 
-  /** The end of a session with a limit that cannot hold, as its last round did not say what it used; null: it goes on. */
+  /** Returns the outcome if the last round hid its usage, so that a limit is not enforceable; null: it continues. */
   #endOfUnknownUsage(thread: ThreadSpec): SessionOutcome | null {
     const { limits, last } = this.#log.state
     const { name, mayHideUsage } = this.#options.engines.of(thread)
@@ -343,7 +343,7 @@ export class Session {
     return { kind: 'needs-person', reason, hint: { do: 'say', text } }
   }
 
-  /** A review of what is claimed; an outcome if the session ends. */
+  /** Has a reviewer check the claim. Returns an outcome if the session ends. */
   async #review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null> {
     const { model = null, engine = null } = this.#log.state.review ?? {}
     const wanted = { ...REVIEWER, model, ...(engine === null ? {} : { engine }) }
@@ -355,7 +355,7 @@ export class Session {
     })
   }
 
-  /** Does what a claim, the first gates or the contract need before the next round; null: nothing, so that the rounds go on. */
+  /** Does the work that a claim, the first gates or the contract need before the next round; null: there is none. */
   async #proofFirst(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | 'again' | null> {
     const { asked } = this.#options
     await this.#contract.takeEdit()
@@ -370,7 +370,7 @@ export class Session {
     return (await this.#contractStep(step, tree)) ?? 'again'
   }
 
-  /** Does what comes next with the contract before the rounds go on; an outcome if the session ends. */
+  /** Does the next contract step before the rounds continue. Returns an outcome if the session ends. */
   async #contractStep(step: ContractStep, tree: string): Promise<SessionOutcome | null> {
     switch (step.kind) {
       case 'author':
@@ -399,7 +399,7 @@ export class Session {
     }
   }
 
-  /** A turn of the author of the contract, or of who writes wrong versions. */
+  /** Plays a turn of the contract's author, or of the agent that writes wrong versions. */
   async #contractTurn(turn: ContractTurn, tree: string): Promise<SessionOutcome | null> {
     const thread = this.#providers.completeReviewer(this.#contract.threadOf(turn))
     const guards = { pauses: turn.role === 'author', rounds: 0, thread, isFirst: this.#isFirst }
@@ -411,14 +411,14 @@ export class Session {
     })
   }
 
-  /** What follows a round or a review that ended so, by its provider's rule or by that of all. */
+  /** Returns the reaction to the outcome of a round or review: the provider's rule, or else the common one. */
   #afterRound(outcome: RoundOutcome, thread: ThreadSpec): AfterRound {
     const { state } = this.#log
     const known = { ...state, ...usageOf(state, this.#options.engines.loginOf(thread)) }
     return this.#providers.after(outcome, thread) ?? afterRound(outcome, known, this.#moment())
   }
 
-  /** The wait, or the end, if as much of a login's usage limit is used as may be; null if less is used. */
+  /** Returns the wait or the end if the login has used up its share of a usage window; null if not. */
   #usageReached(
     thread: ThreadSpec,
     isFirst: boolean,
@@ -445,7 +445,7 @@ export class Session {
     return { now: clock.now(), random: random(), maxWaitMs: policy.maxWaitMs }
   }
 
-  /** Asks the provider of the next thread whether it is there; an outcome if the session ends for it. */
+  /** Probes the provider of the next thread, and waits if it is away. Returns an outcome if the session ends. */
   async #lookAtProvider(thread: ThreadSpec): Promise<SessionOutcome | null> {
     const look = await this.#providers.look(thread, this.#options.asked.stopping)
     if (look.kind === 'end') return look.outcome
@@ -454,7 +454,7 @@ export class Session {
   }
 
   /**
-   * What comes after a round that ended so; an outcome if the session ends with it.
+   * Reacts to the end of a round. Returns an outcome if the session ends.
    * @param reason of the wait, if time may mend it
    * @param thread that it is about
    */
@@ -472,7 +472,7 @@ export class Session {
         await this.#wait(reason, outcome, Math.min(after.until, ...this.#otherResets(thread, outcome)))
         return null
       case 'ask-template':
-        // What is to be done about it would be said of a round that never comes.
+        // Name no remedy for a stall if no further round can use it.
         if (this.#budget.limitReached(this.#log.state.roundsUsed) !== null) return null
         return followStall(this.#log, this.#options.policy.stallRounds)
       default:
@@ -481,7 +481,7 @@ export class Session {
   }
 
   /**
-   * Whether another engine replaces one that cannot work.
+   * Switches to another engine if this one cannot work. Returns true if it did.
    * @param until when its usage window resets, Unix time in ms; null: nobody knows
    */
   #fallsBack(thread: ThreadSpec, outcome: RoundOutcome, until: number | null): boolean {
@@ -500,25 +500,25 @@ export class Session {
     return true
   }
 
-  /** Whether a thread is on the engine of the rounds; one that was named for a role is waited for. */
+  /** True if a thread uses the engine of the rounds. The session waits for an engine that was named for a role. */
   #isOfRounds({ engine, provider }: ThreadSpec): boolean {
     const { usual } = this.#options.engines
     return provider === undefined && (engine ?? usual) === (this.#log.state.engine ?? usual)
   }
 
-  /** When full windows of other engines reset that could run the rounds before this one's does; Unix time, ms. */
+  /** Returns the reset times of full windows of other engines; Unix time, ms. */
   #otherResets(thread: ThreadSpec, { class: end }: RoundOutcome): number[] {
     if (end !== 'window' || !this.#isOfRounds(thread)) return []
     return Object.values(this.#log.state.fullUntil).filter(until => until > this.#options.clock.now())
   }
 
-  /** Goes back to the first engine that has room again. */
+  /** Switches back to the first engine that has room again. */
   #returnToEngine(): void {
     const { policy, engines, clock } = this.#options
     const { engine, fullUntil } = this.#log.state
     if (engine === null) return
     const room = engineWithRoom(engines.usual, policy.fallback, fullUntil, clock.now())
-    // A person who resumes the session without it no longer wants it.
+    // A person who resumes without this fallback engine no longer wants it.
     const to = room ?? (policy.fallback.engines.includes(engine) ? null : engines.usual)
     if (to === null || to === engine) return
     const why = to in fullUntil ? `The usage window of ${to} has been reset.` : `The session tries ${to} again.`
@@ -531,7 +531,7 @@ export class Session {
     this.#log.emit({ type: 'engine-changed', round, isUsual: change.to === this.#options.engines.usual, ...change })
   }
 
-  /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
+  /** Ends the idle codex and forgets cached files: during a wait anybody may change files. */
   #releaseIdle(): void {
     this.#ahead.discard()
     this.#tree = null
@@ -539,7 +539,7 @@ export class Session {
     this.#answers.forgetFile()
   }
 
-  /** Journals a wait, and waits; `until`: Unix time, ms. @param isOver asked every ten seconds; left out: only time ends it */
+  /** Journals a wait, and waits until then (Unix time, ms). @param isOver asked every 10 s; undefined: only time ends it */
   async #wait(reason: WaitReason, cause: RoundOutcome, until: number, isOver?: IsOver): Promise<void> {
     this.#releaseIdle()
     const round = this.#log.state.roundsUsed + 1
@@ -547,7 +547,7 @@ export class Session {
     await this.#waitUntil(until, isOver)
   }
 
-  /** Waits out what has been journaled as `waiting`, never longer than the session or a person allows. */
+  /** Waits until a journaled `waiting` is over, at most as long as the session or a person allows. */
   async #waitUntil(until: number, isOver?: IsOver): Promise<void> {
     const { clock, asked, policy } = this.#options
     const now = clock.now()
@@ -555,13 +555,13 @@ export class Session {
     const onSlice = (leftMs: number) => this.#log.live({ type: 'still-waiting', leftMs })
     const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
     this.#log.emit({ type: 'wait-ended', round: this.#log.state.roundsUsed + 1, reason })
-    // A person who does not want to wait knows of the limit.
+    // The person chose not to wait, so they know of the limit.
     if (reason === 'retry' && isOver === undefined) this.#budget.waivedUntil = until
   }
 
   /**
-   * Holds the session until a person lets it go on or wants its plan changed, until its default is taken, or it ends.
-   * Null if it goes on. What was paused has no default.
+   * Pauses the session until a person resumes it or changes its plan, its default applies, or it ends. Returns null if it
+   * continues. An explicit pause has no default.
    */
   async #hold(): Promise<SessionOutcome | null> {
     const { asked } = this.#options
@@ -581,16 +581,16 @@ export class Session {
     return null
   }
 
-  /** Waits for a person; how it ended by itself, or `over`: they have said it, or the session is to end. */
+  /** Waits for a person. Returns how the wait ended by itself, or `over`: the person has answered or ended the session. */
   async #waitForPerson({ hasDefault, isOver, onEnd }: PersonWait): Promise<'over' | HoldEnd['how']> {
     const { clock, asked, policy, audience } = this.#options
     const [since, sinceDay] = [clock.monotonic(), clock.now()]
-    // Neither a machine that slept nor a clock that was set back prolongs it.
+    // A machine that sleeps or a clock that is set back does not prolong the wait.
     const passed = () => Math.max(clock.monotonic() - since, clock.now() - sinceDay)
     let aloneSince: number | null = null
     let told: HoldEnd | null = null
     for (;;) {
-      // Taken before anything is looked at: what comes meanwhile ends the wait at once.
+      // Create the signals before the checks, so that a change meanwhile ends the wait at once.
       this.#woken = new AbortController()
       const woken = AbortSignal.any([this.#woken.signal, asked.changed, audience.changed, asked.stopping])
       const isAttached = await audience.isAttached()
@@ -612,8 +612,8 @@ export class Session {
   }
 
   /**
-   * Asks for a decision, and waits until it is made, by a person or by its default. Null if the session goes on: the
-   * template has the answer in the state, or a person has asked for a change of plan first.
+   * Asks for a decision, and waits until a person or the default makes it. Returns null if the session continues: the state
+   * has the answer, or a person has asked for a change of plan first.
    */
   async #decide(wanted: Decision): Promise<SessionOutcome | null> {
     const { asked, audience, clock, policy, canAsk } = this.#options
@@ -622,12 +622,12 @@ export class Session {
     const isAttached = await audience.isAttached()
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     if (this.#budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
-    // Asked for while nobody was waited for yet: the template is asked again.
+    // A person asked for a change of plan meanwhile: ask the template again.
     if (this.#log.state.replan !== null || this.#log.state.replansAsked !== replansAsked) return null
     const decision = inTemplate(template, 'next', () => checkedDecision(wanted))
     const { maxWaitMs, decideAfterMs } = policy
     const usualMs = isAttached ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
-    // Without a default the session ends for want of a person also where its time is used up first.
+    // Without a default, the session also ends as "needs a person" if its time runs out first.
     const waitMs = decision.default === null ? Math.min(maxWaitMs, this.#budget.timeLeftMs) : usualMs
     this.#log.emit({ type: 'decision-asked', ...decision, until: new Date(clock.now() + waitMs).toISOString() })
     const open = this.#log.state.decision
@@ -641,7 +641,7 @@ export class Session {
       hasDefault: () => open.default !== null,
       isOver: () => this.#log.state.decision === null,
       onEnd: ({ at, how }) => {
-        // When it was asked, it was said with that; a limit is no end that a person has to be told of here.
+        // `decision-asked` already told the first time. A time limit needs no person here.
         if (isTold && how !== 'limit') this.#log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how })
         isTold = true
       },
@@ -652,7 +652,7 @@ export class Session {
     return this.#log.state.decision === null || endedBy === null ? null : { kind: 'interrupted', by: endedBy }
   }
 
-  /** Nobody has decided in time: the default is taken, or the session needs a person. */
+  /** Applies the default if nobody has decided in time. Without one, returns that the session needs a person. */
   #undecided({ id, title, default: usual }: OpenDecision): SessionOutcome | null {
     if (usual !== null) {
       this.#log.emit({ type: 'decision-made', id, choice: usual, text: null, by: 'default' })
@@ -663,7 +663,7 @@ export class Session {
     return { kind: 'needs-person', reason: `Nobody decided: ${title}`, hint, goalOnly: true }
   }
 
-  /** A session that got nowhere because there is no room for its files needs a person; one whose rounds are used up says so. */
+  /** Returns *needs a person* for a stalled session whose disk is full. If its rounds are used up, only warns. */
   readonly #unlessFull = async (outcome: SessionOutcome): Promise<SessionOutcome> => {
     const { lacksRoom, agents } = this.#options
     const isLimit = outcome.kind === 'limit' && outcome.limit === 'rounds' && this.#log.state.stall.idleRounds > 1
@@ -675,7 +675,7 @@ export class Session {
     return { kind: 'needs-person', reason: `No room left on the disk of ${agents.directory}.`, hint: FREE_SPACE }
   }
 
-  /** Of a look at the files that was ended because the session is to end. */
+  /** Returns the outcome for a look at the files that was aborted; other errors are thrown again. */
   readonly #unlessStopped = (error: unknown): SessionOutcome => {
     if (!(error instanceof GitStopped)) throw error
     const { asked, agents } = this.#options
@@ -684,7 +684,7 @@ export class Session {
     return { kind: 'limit', limit: 'time' }
   }
 
-  /** What threads are not to read and nothing keeps them from, in a sentence; none where all is kept from them. */
+  /** Returns a warning that names the files that agents can read but should not; empty: all are hidden. */
   #unhidden(): string[] {
     const { template, engines, deniedPaths } = this.#options
     const paths = template.threads.flatMap(({ thread }) =>
@@ -697,7 +697,7 @@ export class Session {
   }
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {
-    // What a person does about it ends with going on, which a call never does.
+    // The hint ends in a resume, and a call cannot be resumed.
     const outcome = came.kind === 'needs-person' && isCall(this.#log.state) ? { ...came, hint: null } : came
     this.#stage = 'ending'
     this.#ahead.discard()
@@ -726,24 +726,24 @@ export class Session {
     return instead ?? came
   }
 
-  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. `answers`: the question that it answers. */
+  /** Adds text to the running turn; `kept`: for the next round; `over`: too late. `answers`: id of the question. */
   async steer(text: string, answers?: string): Promise<'delivered' | 'kept' | 'over'> {
     if (this.#isOver) return 'over'
     const delivered = await this.#rounds.steer(text)
     if (this.#isOver && !delivered) return 'over'
     const round = this.#log.state.running?.round ?? null
     this.tell({ type: 'steered', round, text, delivered, ...(answers && { answers }) })
-    // What a person is told to be kept outlives a power cut.
+    // Kept words must survive a power cut.
     await this.#log.sync()
     return delivered ? 'delivered' : 'kept'
   }
 
-  /** Gives agents tasks, on behalf of the running round, and knows those that are at work. */
+  /** Gives agents tasks for the running round, and lists the agents at work. */
   get delegation(): Rounds['delegation'] {
     return this.#rounds.delegation
   }
 
-  /** Whether no round can be told anything any more: nothing follows, or a person has ended the session at once. */
+  /** True if no round can receive words any more: none follows, or a person has ended the session at once. */
   get #isOver(): boolean {
     const { claim, running } = this.#log.state
     return (
@@ -758,9 +758,9 @@ export class Session {
     return this.#stage !== 'running'
   }
 
-  /** The limit that is reached, so that no round can change the plan; null if one can. */
+  /** The limit that prevents a round from changing the plan; null: none. */
   get limitOfPlan(): ReturnType<Budget['limitReached']> {
-    // It uses up none of the rounds, so it needs none that is left.
+    // Such a round is free, so it needs no round left.
     return this.#budget.limitReached(0)
   }
 
@@ -774,7 +774,7 @@ export class Session {
     this.#woken.abort()
   }
 
-  /** Makes the decision that is asked for, as a person; `text` null: they say nothing with it. False if the session is over. */
+  /** Makes the open decision for a person; `text` null: they added nothing. Returns false if no decision is open. */
   decide(choice: string, text: string | null): boolean {
     const { decision, ended } = this.#log.state
     if (this.#stage !== 'running' || decision === null || ended !== null) return false
@@ -783,7 +783,7 @@ export class Session {
     return true
   }
 
-  /** Journals what happened beside the rounds, unless the session is over. */
+  /** Journals an event from outside of the rounds. Returns false once the session is over. */
   tell(event: SessionEvent): boolean {
     const isOver = this.#stage === 'over'
     if (!isOver) this.#log.emit(event)
@@ -791,23 +791,23 @@ export class Session {
   }
 }
 
-/** What is waited for a person with. */
+/** Conditions of a wait for a person. */
 interface PersonWait {
-  /** Whether the session goes on by itself if nobody says anything. */
+  /** Returns true if the session continues by itself when nobody answers. */
   hasDefault(): boolean
-  /** Whether the person has said what was waited for. */
+  /** Returns true once the person has answered. */
   isOver(): boolean
-  /** Told when it will end by itself, and each time that this moves; Unix time, ms. */
+  /** Called with the time at which the wait ends by itself, and whenever that changes; Unix time, ms. */
   onEnd(end: HoldEnd): void
 }
 
-/** A machine that slept wakes up late; so the time of day is looked at this often. */
+/** A machine that slept wakes up late, so the wait checks the time of day this often, ms. */
 const SLICE_MS = 60_000
-/** A watcher that goes away is noticed within this time, ms. */
+/** Longest time until the session notices that a watcher has left, ms. */
 const WATCHER_LOOK_MS = 5000
-/** An end that moves by less than this is the same one, ms. */
+/** A change of the end by less than this is not reported, ms. */
 const SAME_MS = 1000
-/** How often it is asked whether a wait is over. */
+/** Interval between two calls of `isOver` during a wait, ms. */
 const LOOK_MS = 10_000
 
 type IsOver = (signal: AbortSignal) => Promise<boolean>
@@ -816,16 +816,13 @@ interface WaitOptions {
   clock: Clock
   /** Ends the wait early. */
   signal: AbortSignal
-  /** Called once a minute with what is left, ms. */
+  /** Called once a minute with the remaining time, ms. */
   onSlice(leftMs: number): void
-  /** Asked every ten seconds; the wait ends when it answers true. Undefined: only time ends it. */
+  /** Asked every ten seconds; true ends the wait. Undefined: only time ends it. */
   isOver: IsOver | undefined
 }
 
-/**
- * Waits until a moment of the day, Unix time in ms; a machine that sleeps meanwhile does not prolong it, and a clock
- * that is set back does not either.
- */
+/** Waits until a time of day, Unix time in ms. A machine that sleeps or a clock that is set back does not prolong it. */
 async function waitUntil(until: number, { clock, signal, onSlice, isOver }: WaitOptions): Promise<void> {
   const end = clock.monotonic() + (until - clock.now())
   let toldAt = clock.monotonic()
@@ -853,17 +850,17 @@ const IT_TAKES = 'only the sandbox workspace-write hides them.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
 const STILL_PAUSED = 'It was paused, and nobody resumed it.'
 
-/** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */
+/** Removes the hint of a replayed end: the recording names its own fix, and codex is not involved. */
 function withoutHint(after: AfterRound): AfterRound {
   if (after.kind !== 'end' || after.outcome.kind !== 'needs-person') return after
   return { ...after, outcome: { ...after.outcome, hint: null } }
 }
 
-/** When a session that ended for a wait too long could be resumed, Unix time in ms; null: nobody knows. */
+/** Returns when a session that ended because of a too long wait can be resumed, Unix time in ms; null: unknown. */
 function resumableAt(outcome: SessionOutcome): number | null {
   const hint = outcome.kind === 'needs-person' ? outcome.hint : null
   return hint?.do === 'resume' ? Date.parse(hint.at) : null
 }
 
-/** What is known of a reviewer's thread before its input is made up. */
+/** Fields of a reviewer's thread that do not depend on its input. */
 const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const

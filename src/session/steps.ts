@@ -15,35 +15,35 @@ import { OUTPUT_CHARACTERS } from './proof/run-gate.ts'
 import type { Scopes } from './scope/scopes.ts'
 import type { SessionShell } from './shell/session-shell.ts'
 
-/** With what of the session the steps are carried out. */
+/** Parts of the session that the steps use. */
 interface StepMeans {
   budget: Budget
   claim: ClaimProof
   scopes: Scopes
   answers: Answers
-  /** Null: no commands are run with secrets. */
+  /** Runs commands with secrets; null: none are run. */
   sessionShell: SessionShell | null
 }
 
-/** More than this without a round between them are a template that goes round in circles. */
+/** Most steps in a row without a round; more mean that the template loops. */
 const MOST_IN_A_ROW = 20_000
-/** A look that takes longer is taken to hang, ms. */
+/** Longest time of a look, ms; a longer one counts as hung. */
 const LOOK_MS = 10 * 60_000
-/** The most of what a look has found that stands in its event, bytes of JSON; and how deep that may be. */
+/** Longest result of a look in its event, bytes of JSON, and its deepest nesting. */
 const RESULT_BYTES = 64 * 1024
 const MOST_LEVELS = 100
-/** The most that a look may find, characters of JSON: as much as an output holds. */
+/** Longest result of a look, characters of JSON: the longest output. */
 const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
 const NOTE_CHARACTERS = 1_000
 
-/** The steps of a template that codemachine carries out itself: each is journaled before and after. */
+/** Carries out the steps of a template that need no engine. Journals each before and after. */
 export class OwnSteps {
   readonly #options: RunnerOptions
   readonly #means: StepMeans
   #breakingOff = new AbortController()
   #isAtWork = false
-  /** The last round that had ended before the last steps, and how many these are. */
+  /** The round before the last steps, and the number of these steps. */
   #since: { round: unknown; steps: number } = { round: null, steps: 0 }
 
   constructor(options: RunnerOptions, means: StepMeans) {
@@ -51,15 +51,12 @@ export class OwnSteps {
     this.#means = means
   }
 
-  /**
-   * Whether it is not carried out while the session holds: it works on something, or it is what a person has broken off in the
-   * session's hold, which they would not have begun again.
-   */
+  /** True if a step must wait during a hold: it does work, or a person has interrupted it and would not want it again. */
   waits(step: OwnStep): boolean {
     return !WORKS_ON_NOTHING.has(step.kind) || this.#breakingOff.signal.aborted
   }
 
-  /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
+  /** Carries out a step on this work tree. Resolves with the fingerprint afterwards; null: take it again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
     this.#checkScope(step)
     this.#breakingOff = new AbortController()
@@ -118,12 +115,12 @@ export class OwnSteps {
     }
   }
 
-  /** Breaks off the one that runs, if there is one. */
+  /** Interrupts the running step, if there is one. */
   interrupt(): void {
     if (this.#isAtWork) this.#breakingOff.abort()
   }
 
-  /** Whether a template may end a session so: what is done is no template's to say. */
+  /** Returns the outcome if a template may end a session with it; *done* needs an accepted claim. Otherwise throws. */
   checkedEnd(outcome: SessionOutcome): SessionOutcome {
     const { state } = this.#options.log
     if (outcome.kind !== 'done') return outcome
@@ -133,7 +130,7 @@ export class OwnSteps {
     )
   }
 
-  /** Throws a `TemplateError` for a step that there is only in a scope, or only in none. */
+  /** Throws a `TemplateError` for a step that is only possible inside, or only outside, of a scope. */
   #checkScope({ kind }: OwnStep): void {
     const { template, scope } = this.#options.log.state
     if (kind === 'leave-scope' && scope === null)
@@ -144,7 +141,7 @@ export class OwnSteps {
       )
   }
 
-  /** Counts one more; throws a `TemplateError` after too many without a round between them. */
+  /** Counts a step; throws a `TemplateError` after too many without a round between them. */
   count(): void {
     const { last, template } = this.#options.log.state
     this.#since = { round: last, steps: this.#since.round === last ? this.#since.steps + 1 : 1 }
@@ -152,7 +149,7 @@ export class OwnSteps {
     throw new TemplateError(`the template "${template}" asks for more than ${MOST_IN_A_ROW} steps without a round`)
   }
 
-  /** Aborted when a person breaks in, or the session is to end. */
+  /** Returns a signal that aborts when a person interrupts or the session ends. */
   #until(): AbortSignal {
     return AbortSignal.any([this.#options.asked.ending, this.#breakingOff.signal])
   }
@@ -163,7 +160,7 @@ export class OwnSteps {
     const signal = this.#until()
     const found = await this.#found(what, keep !== undefined, signal)
     if (found === null) return
-    // What is left out of the event is read by nobody but from its file, so that it is taken out of both.
+    // The event omits long results, and readers use their file. So remove secrets from both.
     const json = redactor.line(found.json)
     const isShort = Buffer.byteLength(json) <= RESULT_BYTES
     const kept = await (keep !== undefined && found.text !== null
@@ -205,7 +202,7 @@ export class OwnSteps {
     if (confirmed !== null) log.emit({ type: 'secret-confirmed', step, key, ...confirmed })
   }
 
-  /** Keeps a text, without its secrets, in a file of the session's folder; with a name as an output, too. */
+  /** Writes a text without its secrets to a file of the session's folder; with a name also as an output. */
   async #keepText(
     file: string,
     given: string,
@@ -224,7 +221,7 @@ export class OwnSteps {
     return 'problem' in wrote ? { ...UNWRITTEN, ...wrote, ...output } : { ...wrote, problem: null, ...output }
   }
 
-  /** What a look finds, as JSON, and the text that is to be kept of it by itself; null if it was broken off. */
+  /** Returns the result of a look as JSON, and the text to store separately; null if interrupted. */
   async #found(
     what: string,
     keeps: boolean,
@@ -258,14 +255,14 @@ export class OwnSteps {
     const asked = log.state.replansAsked
     const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
     const { treeAfter, ...how } = ran
-    // What was asked for meanwhile says that it is of no use any more.
+    // A change of plan requested meanwhile makes the result useless.
     const status = log.state.replansAsked === asked ? ran.status : 'broken-off'
     const isKept = status !== 'broken-off' && how.output !== ''
     log.emit({
       type: 'command-ran',
       step,
       name,
-      // It is run once, so that none is flaky.
+      // It runs only once, so it cannot be flaky.
       status: status === 'flaky' ? 'failed' : status,
       exitCode: how.exitCode,
       durationMs: how.durationMs,
@@ -281,7 +278,7 @@ export class OwnSteps {
     return treeAfter
   }
 
-  /** How long a command may take now, ms. */
+  /** Returns the longest time of a command now, ms. */
   #mostMs({ timeoutMs }: Extract<OwnStep, { kind: 'command' }>): number {
     return Math.round(Math.min(timeoutMs, this.#means.budget.leastMs))
   }
@@ -296,7 +293,7 @@ export class OwnSteps {
     return null
   }
 
-  /** The files with what is to be written into them; a sentence if an output is not kept any more. */
+  /** Returns the files with their new texts, or a sentence if an output is no longer kept. */
   async #textsOf(files: readonly StepFile[]): Promise<{ files: readonly FileToWrite[] } | { problem: string }> {
     const all: FileToWrite[] = []
     for (const file of files) {
@@ -306,7 +303,7 @@ export class OwnSteps {
         const { output } = file as Extract<StepFile, { output: unknown }>
         return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
       }
-      // What an agent or a command has said ends as it was said; a text file ends with a line.
+      // Words of agents and commands have no final newline, and a text file needs one.
       const whole = 'text' in file ? text : withLineEnd(text)
       all.push({ path, text: whole, ...(append === undefined ? {} : { behind: append.behind }) })
     }
@@ -314,7 +311,7 @@ export class OwnSteps {
   }
 }
 
-/** The end of a session that is done, of one with a contract with how far that is proved; one that has to be proved, and is not, needs a person. */
+/** Returns the outcome *done*, with the degree of a contract's proof; or *needs a person* without a required proof. */
 function provedEnd(verified: boolean, { contract, id }: SessionState): SessionOutcome {
   if (contract === null) return { kind: 'done', verified }
   const proof = proofOf(contract, verified)
@@ -339,7 +336,7 @@ const WORKS_ON_NOTHING: ReadonlySet<OwnStep['kind']> = new Set(['look', 'note', 
 const TOO_LONG = Symbol('too long')
 const UNWRITTEN = { bytes: null, sha256: null } as const
 
-/** As what a text is kept beside the journal that has this file for people. */
+/** Returns the kind of output for a text in this file. */
 function kindOf(file: string): OutputKind {
   if (file.endsWith('.json')) return 'json'
   return file.endsWith('.md') ? 'md' : 'txt'
@@ -371,7 +368,7 @@ function nameOf(step: OwnStep, { scope }: SessionState): string {
   }
 }
 
-/** The text that a look has found, and all else of that as JSON. Throws if there is no text, or it is too long. */
+/** Separates the text of a look from the rest as JSON. Throws if there is no text, or it is too long. */
 function apart(result: unknown): { json: string; text: string } {
   const { text, ...rest } = { text: undefined, ...(typeof result === 'object' ? result : null) } as Found
   if (typeof text !== 'string') throw new Error('it found no text that could be kept')
@@ -383,7 +380,7 @@ function apart(result: unknown): { json: string; text: string } {
 
 type Found = { readonly text: unknown } & Readonly<Record<string, unknown>>
 
-/** What a look has found as JSON. Throws if it is no data, or too much. */
+/** Returns the result of a look as JSON. Throws if it is not data, or too large. */
 function checkedJson(result: unknown): string {
   const json = JSON.stringify(result ?? null)
   if (json === undefined) throw new Error('what it found is no data')

@@ -13,7 +13,7 @@ import {
 import { inEffect, inTemplate } from '../core/template.ts'
 import type { SessionLog } from './session-log.ts'
 
-/** The tools that codemachine answers in a session, by name: it reads the arguments, and does what is asked for. */
+/** The tools that codemachine answers in a session, by name. Parses the arguments and calls the tool. */
 export class HostTools {
   readonly #tools: ReadonlyMap<string, AnsweredTool>
 
@@ -23,8 +23,8 @@ export class HostTools {
   }
 
   /**
-   * Answers a call; `over` is aborted when nobody waits for the answer any more. A tool that is not there, and arguments
-   * that it cannot take, get a refusal that the model can read. Rejects only if what the tool does fails.
+   * Answers a call; `over` is aborted when nobody waits for the answer. An unknown tool or bad arguments get a refusal that
+   * the model can read. Rejects only if the tool's action fails.
    */
   async answer({ tool: name, arguments: args }: ToolCall, over: AbortSignal): Promise<ToolAnswer> {
     const tool = this.#tools.get(name)
@@ -43,7 +43,7 @@ export class HostTools {
 
 const NAME_CHARACTERS = 100
 
-/** A tool of a template's own: whatever it throws names the template. */
+/** Wraps a tool of a template, so that each of its errors names the template. */
 export function answerInTemplate(template: string, tool: AnsweredTool): AnsweredTool {
   const where = `tool ${tool.offer.name}`
   return {
@@ -53,25 +53,25 @@ export function answerInTemplate(template: string, tool: AnsweredTool): Answered
   }
 }
 
-/** The tool `run_agent`; `run` has an agent do what is asked for. */
+/** Returns the tool `run_agent`; `run` has an agent do the work. */
 export function answerRunAgent(
   run: (task: AgentTask, over: AbortSignal) => Promise<ToolAnswer>,
 ): AnsweredTool<AgentTask> {
   return { offer: runAgentTool, read: readRunAgent, answer: run }
 }
 
-/** The most questions that one session keeps. */
+/** Most questions that one session keeps. */
 const MOST_QUESTIONS = 50
 
 interface QuestionNoteOptions {
   log: Pick<SessionLog, 'state' | 'emit'>
-  /** The instance that asks; left out: the round's own agent. */
+  /** The instance that asks; undefined: the round's own agent. */
   agent?: string
-  /** Takes secrets out of a text, as the log does: by what is left a question is known again. */
+  /** Removes secrets from a text like the log, so that a repeated question is recognized. */
   redact(text: string): string
 }
 
-/** The tool `ask_person`: keeps what an agent would have asked, and tells it how to go on. */
+/** Returns the tool `ask_person`: stores an agent's question and tells it how to continue. */
 export function answerAskPerson(options: QuestionNoteOptions): AnsweredTool<Question> {
   return { offer: askPersonTool, read: readQuestion, answer: async question => noteQuestion(question, options) }
 }

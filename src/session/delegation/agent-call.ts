@@ -19,36 +19,36 @@ export interface CallOptions {
   clock: Clock
   book: AgentBook
   redactor: Redactor
-  /** Where `003-<instance>.ndjson`, … go. */
+  /** Directory of the records `003-<instance>.ndjson`, …. */
   roundsDirectory: string
-  /** Journals what an engine reports of an agent's round, as that of the round itself. */
+  /** Journals an engine's report on an agent's round, as one of the round itself. */
   onRoundEvent(event: EngineEvent): void
 }
 
-/** A call that has its turn. */
+/** A call whose turn has come. */
 interface Call {
   request: AgentRequest
   round: number
   instance: string
-  /** Ids of the tasks of the plan that it is about. */
+  /** Ids of the plan's tasks that the request names. */
   tasks: readonly string[]
-  /** As it is started, bound to what it may write. */
+  /** The thread as it is started, limited to the paths that it may write. */
   thread: ThreadSpec
   paths: Paths
   hold: Hold
   parent: AgentWorking | null
-  /** Aborted when it has to come to a safe stop, and when it has to end now. */
+  /** Aborted for a safe stop (`windDown`), and for an immediate end (`ending`). */
   windDown: AbortSignal
   ending: AbortSignal
   /** Called before its turn begins. */
   onStart(working: AgentWorking): void
-  /** Called with each thread that is its own. */
+  /** Called with the id of each thread of the agent. */
   onThread(thread: string, working: AgentWorking): void
-  /** Called when none of them can ask for anything any more. */
+  /** Called when none of its threads can ask for anything any more. */
   onOver(working: AgentWorking): void
 }
 
-/** Has an agent do what it was asked for, journals that, keeps what came of it, and answers whoever asked. */
+/** Has an agent do the requested work, journals and keeps the result, and answers the caller. */
 export async function playCall(call: Call, options: CallOptions): Promise<AgentAnswer> {
   const { request, round, instance, tasks, thread, paths, windDown, ending } = call
   const { log, clock, engines, book, redactor } = options
@@ -98,7 +98,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     call.onOver(working)
     person.end()
     await Promise.allSettled(working.children)
-    // Where it has written nobody else writes while something that it left running may.
+    // Nobody may write in its paths while processes that it left may still write there.
     await engines.settle()
     const isStopped = person.stopping.aborted && !ending.aborted
     end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)), isStopped }
@@ -120,10 +120,10 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
   return answerOf(end, instance, tasks.length > 0 || log.state.taskPlan === null)
 }
 
-/** How long what a person says waits for the turn of an agent that is being started, ms. */
+/** Longest wait of a person's words for the turn of an agent that is starting, ms. */
 const BEGIN_MS = 5_000
 
-/** What a person says to an agent at work, and that they have stopped it. */
+/** Carries a person's words and stop requests to a working agent. */
 class PersonAtAgent {
   readonly #prepared: PreparedRound
   readonly #clock: Clock
@@ -136,12 +136,12 @@ class PersonAtAgent {
     this.#clock = clock
   }
 
-  /** Aborted when a person has stopped it. */
+  /** Aborted when a person stops the agent. */
   get stopping(): AbortSignal {
     return this.#stopping.signal
   }
 
-  /** The agent of this call. */
+  /** Returns the working agent of this call. */
   reach({ request, instance, tasks, paths, hold, parent }: Call): AgentWorking {
     return {
       instance,
@@ -157,7 +157,7 @@ class PersonAtAgent {
     }
   }
 
-  /** Its turn has begun. */
+  /** Notes that its turn has begun. */
   begin(): void {
     this.#begun.abort()
   }
@@ -176,39 +176,39 @@ interface AgentRoundOptions {
   log: SessionLog
   clock: Clock
   redactor: Redactor
-  /** Where `003-<instance>.ndjson` goes. */
+  /** Directory of the record `003-<instance>.ndjson`. */
   roundsDirectory: string
-  /** Journals what the engine reports of it, as far as it concerns the session. */
+  /** Journals those reports of its engine that concern the session. */
   onRoundEvent(event: EngineEvent): void
-  /** Called with the id of each thread that is known to be its own. */
+  /** Called with the id of each known thread of the agent. */
   onThread(thread: string): void
-  /** Called with what the agent says, in pieces as they come; left out: nobody follows it. */
+  /** Called with each piece of the agent's text; undefined: nobody follows it. */
   onText?(text: string): void
-  /** Aborted when it has to come to a safe stop. */
+  /** Aborted when the agent must come to a safe stop. */
   windDown: AbortSignal
-  /** Aborted when it has to end now. */
+  /** Aborted when the agent must end now. */
   ending: AbortSignal
 }
 
-/** One call of an agent that is played. */
+/** One call of an agent to play. */
 interface AgentToPlay {
   round: number
   instance: string
   input: string
 }
 
-/** How it ended, what the agent said last (empty: nothing), and the tokens of all its threads; null: none were reported. */
+/** The outcome, the agent's last words (empty: none), and the tokens of all its threads; null: none reported. */
 interface PlayedAgent {
   outcome: RoundOutcome
   words: string
   tokens: TokenCounts | null
 }
 
-/** What an agent is asked that has to come to its end. */
+/** Words to an agent that must come to its end. */
 const WIND_DOWN =
   'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, and end your turn with what is done and what is not.'
 
-/** Plays the round of an agent that was given a task, as `playRound` does that of the session, beside which it runs. */
+/** Plays the round of an agent with a task, as `playRound` plays the session's round, at the same time. */
 async function playAgent(
   prepared: PreparedRound,
   { round, instance, input }: AgentToPlay,
@@ -236,7 +236,7 @@ async function playAgent(
         if (event.type === 'turn-started' || event.type === 'usage') onThread(event.thread)
         const journaled = ofAgent(priced.note(event), instance)
         if (journaled !== null) onRoundEvent(journaled)
-        // It was to stop before its turn had begun.
+        // The stop request came before the turn began.
         if (event.type === 'turn-started' && windDown.aborted) steer()
       }),
     onLive: event => {
@@ -265,11 +265,11 @@ async function playAgent(
   }
 }
 
-/** The event as the session journals it; null if it says something of this thread alone. */
+/** Returns the event as the session journals it; null if it concerns this thread only. */
 function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
   switch (event.type) {
     case 'item-completed':
-    // Counted by thread, so each token once.
+    // Usage is counted by thread, so each token counts once.
     case 'usage':
       return { ...event, instance }
     case 'limits':
@@ -287,7 +287,7 @@ function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
   }
 }
 
-/** What is kept of what an agent says: its messages and its tokens. */
+/** Collects the messages and tokens of an agent. */
 class Heard {
   #final: string | null = null
   #last = ''
@@ -322,7 +322,7 @@ function recordPath(folder: string, round: number, instance: string): string {
   return join(folder, `${String(round).padStart(3, '0')}-${instance}.ndjson`)
 }
 
-/** What an agent says, let out piece by piece without secrets: what may be the beginning of one is kept back. */
+/** Passes on an agent's text in pieces without secrets; holds back a possible beginning of a secret. */
 export class SpokenText {
   readonly #redactor: Redactor
   readonly #letOut: (text: string) => void
@@ -340,7 +340,7 @@ export class SpokenText {
     this.#tell(this.#redactor.text(whole))
   }
 
-  /** A message has come to its end. */
+  /** Passes on the rest of a message that has ended. */
   end(): void {
     this.#tell(this.#redactor.text(this.#held))
     this.#held = ''
@@ -354,31 +354,31 @@ export class SpokenText {
   }
 }
 
-/** The most of a result that whoever asked is told, and that is journaled; in characters, what is said of the rest left out. */
+/** Longest result for the caller, and for the journal, in characters without the note on the cut part. */
 const MOST_ANSWER = 31_900
 const MOST_JOURNALED = 3_900
 
-/** How the work of an agent ended, and what it said last, cleaned; empty: nothing. */
+/** The end of an agent's work, and its last words, cleaned; empty: none. */
 interface AgentEnd {
   agent: string
   outcome: RoundOutcome
   words: string
-  /** Whether a person has ended it, and not what ends the round. */
+  /** True if a person ended it, not the end of the round. */
   isStopped: boolean
 }
 
-/** How its turn ended, as the journal says it. */
+/** Returns the journal's status for the end of a turn. */
 function statusOf({ class: end }: RoundOutcome): AgentStatus {
   if (end === 'worked') return 'completed'
   return end === 'interrupted' ? 'terminated' : 'error'
 }
 
-/** What is journaled as the result. */
+/** Returns the result as it is journaled. */
 function resultOf(end: AgentEnd): string {
   return clipEnd(inWords(end), MOST_JOURNALED)
 }
 
-/** What whoever asked is told. `counts`: whether the work counts for a task of the plan. */
+/** Returns the answer to the caller. `counts`: the work counts for a task of the plan. */
 function answerOf(end: AgentEnd, instance: string, counts: boolean): AgentAnswer {
   const text = clipEnd(inWords(end), MOST_ANSWER)
   const status = statusOf(end.outcome)
@@ -386,12 +386,12 @@ function answerOf(end: AgentEnd, instance: string, counts: boolean): AgentAnswer
   return { text: success && !counts ? `${text}\n\n${COUNTS_FOR_NONE}` : text, success, status, instance }
 }
 
-/** What whoever asked is told where nothing was started. */
+/** Returns the answer to a caller whose request started nothing. */
 export function refusedAnswer(problem: string): AgentAnswer {
   return { text: problem, success: false, status: 'refused' }
 }
 
-/** What `agent-started` says of the request. */
+/** Returns the request as `agent-started` has it. */
 function requestOf(task: string): string {
   return clipEnd(task, MOST_JOURNALED)
 }

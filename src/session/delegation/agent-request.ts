@@ -5,81 +5,84 @@ import type { AgentStatus } from '../../core/state/plan.ts'
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { type Hold, liesWithin, type Paths } from './path-holds.ts'
 
-/** What is known of the agents that can be given work, and what is kept of what they did. */
+/** The known agents, and the memory of their work. */
 export interface AgentBook {
   /**
-   * The thread of an agent, with its instructions as they are now; or a sentence for whoever asked: there is none of that
-   * name, it is disabled, its prompt is missing.
+   * Returns the thread of an agent with its current instructions. Otherwise a sentence for the caller: the name is unknown,
+   * the agent is disabled, or its prompt is missing.
    */
   thread(agent: string): Promise<{ thread: ThreadSpec } | { problem: string }>
-  /** Keeps what came of a request in the agent's memory; a sentence if that failed. `at`: Unix time, ms. */
+  /** Stores the result of a request in the agent's memory. Resolves with a sentence if that failed. `at`: Unix time, ms. */
   remember(
     agent: string,
     entry: { instance: string; at: number; request: string; result: string },
   ): Promise<string | null>
-  /** What an agent said last, without what its engine puts around it. */
+  /** Returns the agent's last words without the additions of its engine. */
   clean(text: string): string
 }
 
-/** That an agent is to be given work. */
+/** A request to give an agent work. */
 export interface AgentRequest extends AgentTask {
   door: 'tool' | 'command-line'
-  /** The thread in which it is asked for; null: not known. */
+  /** Id of the thread that asks; null: unknown. */
   thread: string | null
-  /** Whether who asks from a command line has shown to be outside of the agents' sandbox. */
+  /** True if the caller on the command line has proved to be outside of the agents' sandbox. */
   isOutside?: boolean
-  /** Told what happens meanwhile; left out: nobody is. */
+  /** Receives the progress; undefined: nobody follows. */
   feed?: AgentFeed
 }
 
-/** Who follows the work of an agent. */
+/** Follower of an agent's work. */
 interface AgentFeed {
-  /** It has no turn before these agents have ended; called again when they are others. */
+  /** Called with the agents that have to end before its turn, again when the list changes. */
   waits(agents: readonly string[]): void
   started(instance: string): void
-  /** What the agent says, in pieces as they come. */
+  /** Called with each piece of the agent's text. */
   text(text: string): void
 }
 
-/** What whoever asked is told; `refused`: nothing was started, and there is no instance. */
+/** The answer to the caller; `refused`: nothing was started, and there is no instance. */
 export interface AgentAnswer extends ToolAnswer {
   status: AgentStatus | 'refused'
   instance?: string
 }
 
-/** An agent that works. */
+/** An agent at work. */
 export interface AgentWorking {
   instance: string
   agent: string
   paths: Paths
   hold: Hold
-  /** Who asked; null: the round's own agent, or a person. */
+  /** The agent that asked; null: the round's own agent, or a person. */
   parent: AgentWorking | null
-  /** Aborted when it has ended, or is to. */
+  /** Aborted when it has ended or must end. */
   over: AbortSignal
-  /** Calls of agents that it has asked for, until they have ended. */
+  /** Its own calls of agents that have not ended. */
   children: Set<Promise<unknown>>
-  /** Ids of the tasks of the plan that it is about. */
+  /** Ids of the plan's tasks that the request names. */
   tasks: readonly string[]
-  /** Adds text to its turn, for whose beginning it waits at most 5 s; false if that does not take it. */
+  /** Adds text to its turn, and waits at most 5 s for the turn to begin. False if the turn does not take it. */
   steer(text: string): Promise<boolean>
-  /** Ends its turn, as a person. */
+  /** Ends its turn for a person. */
   stop(): void
 }
 
-/** Folders that every agent with write access may write in, whatever paths it was given: the knowledge base and the inbox. */
+/** Folders that every agent with write access may write, whatever its paths: the knowledge base and the inbox. */
 export const SHARED_FOLDERS: readonly string[] = ['kb', 'inbox'].map(name => join(memoryRoot, name))
 
-/** How deep agents may be that are asked for by agents: one below one. */
+/** Deepest level of agents that agents ask for: one below another. */
 const MOST_DEPTH = 2
 
-/** Why this request is refused, a sentence; null if it may be made. Pure. */
+/** Returns a sentence on why the request is refused; null if it is allowed. Pure. */
 export function problemOfRequest({ agent, task }: AgentTask, parent: AgentWorking | null): string | null {
   const waiting = upwards(parent).map(each => each.agent)
   return problemOfTask(task) ?? problemOfDepth(agent, waiting)
 }
 
-/** Why the agent would be asked too deep, or by itself, a sentence; null if it may be asked. `waiting`: the agents that wait, the nearest first. Pure. */
+/**
+ * Returns a sentence if the agent would be too deep or ask itself; otherwise null. `waiting`: its callers, the nearest
+ * first. Pure.
+ */
 export function problemOfDepth(agent: string, waiting: readonly string[]): string | null {
   if (waiting.includes(agent)) {
     return `${agent} waits for this itself, so it cannot be given it; do it yourself, or ask another agent.`
@@ -88,7 +91,7 @@ export function problemOfDepth(agent: string, waiting: readonly string[]): strin
   return `Agents are asked for by agents at most ${MOST_DEPTH} deep, and this would be deeper; do it yourself.`
 }
 
-/** The paths of who is asked for by `parent`, which are bound by its; or a sentence if they are not. Pure. */
+/** Returns the paths of an agent whose `parent` asks, or a sentence if they exceed the parent's paths. Pure. */
 export function boundedPaths(
   paths: Paths,
   parent: AgentWorking | null,
@@ -102,7 +105,7 @@ export function boundedPaths(
   return { problem: `"${outside}" is out of reach: ${parent.agent} itself may write ${own}.` }
 }
 
-/** The agent and those that wait for it, the nearest first. */
+/** Returns the agent and the agents that wait for it, the nearest first. */
 function upwards(agent: AgentWorking | null): AgentWorking[] {
   return agent === null ? [] : [agent, ...upwards(agent.parent)]
 }

@@ -18,27 +18,27 @@ import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './pat
 export type { AgentBook } from './agent-request.ts'
 
 interface DelegationOptions extends CallOptions {
-  /** The work directory's real path. */
+  /** Real path of the work directory. */
   directory: string
   platform: NodeJS.Platform
-  /** How many agents work at the same time. */
+  /** Most agents that work at the same time. */
   atOnce: number
-  /** `graceMs`: what the round gets to come to a safe stop; its agents get half of it, so that it can look at what they leave. */
+  /** `graceMs`: the round's time for a safe stop. Its agents get half, so that it can check their results. */
   policy: { readonly graceMs: number }
 }
 
-/** The most requests that wait for their turn. */
+/** Most requests that wait for their turn. */
 const MOST_WAITING = 20
 
 const NOBODY_KNOWN =
   'The session does not know who asks: none of its agents at work, and nobody outside their sandbox. Nothing was started.'
 
-/** A request that is taken, and its turn; null: it does not come. Or why it is not taken, a sentence. */
+/** An accepted request and its turn (null: it never comes), or a sentence on why it is refused. */
 type Admission = { thread: ThreadSpec; paths: Paths; turn: Promise<Hold | null> } | { problem: string }
 
 /**
- * Gives work to agents, for the agent of a round and for those who ask from a command line: each call is a round of its
- * own beside that of the session, an instance of its agent. One object for a session.
+ * Gives work to agents, for the round's agent and for callers on a command line. Each call is a round of its own: one
+ * instance of its agent. One object per session.
  */
 export class Delegation {
   readonly #options: DelegationOptions
@@ -46,11 +46,11 @@ export class Delegation {
   readonly #ignoresCase: boolean
   readonly #calls = new Set<Promise<unknown>>()
   readonly #byThread = new Map<string, AgentWorking>()
-  /** By the names of the instances: those at work, and null for those that have ended. */
+  /** Agents by instance name; null for an agent that has ended. */
   readonly #instances = new Map<string, AgentWorking | null>()
   readonly #ends: AgentEnds
   readonly #folders: GivenFolders
-  /** Requests are looked at one after the other: who comes first is served first. */
+  /** End of the last admission: requests are admitted one at a time, first come first served. */
   #admitted: Promise<unknown> = Promise.resolve()
 
   constructor(options: DelegationOptions) {
@@ -62,8 +62,8 @@ export class Delegation {
   }
 
   /**
-   * One call, which waits for its turn first. Resolves with what whoever asked is told, however it ended; rejects only
-   * if it cannot be journaled, or kept.
+   * Plays one call after a wait for its turn. Resolves with the answer to the caller, however the call ended. Rejects only
+   * if the journal or the memory cannot be written.
    * @param over aborted when nobody waits for the answer any more
    */
   async run(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
@@ -79,7 +79,7 @@ export class Delegation {
     }
   }
 
-  /** Those that are at work now, and the names of those that have ended, in the order in which they began. */
+  /** The agents at work, and the names of those that have ended, in the order of their start. */
   get agents(): { atWork: readonly AgentWorking[]; ended: readonly string[] } {
     const all = [...this.#instances]
     return {
@@ -88,7 +88,7 @@ export class Delegation {
     }
   }
 
-  /** The round comes to a safe stop: agents are asked to, and ended when half of the round's time for it is over. */
+  /** Asks the agents for a safe stop, and ends them after half of the round's time for it. */
   windDown(): void {
     const { windDown, ending, done } = this.#ends.now
     if (windDown.signal.aborted) return
@@ -99,7 +99,7 @@ export class Delegation {
     })
   }
 
-  /** Resolves when none works or waits any more; takes nothing new until the next round, but from agents that work. */
+  /** Resolves when no agent works or waits. Until the next round, only working agents can ask for others. */
   async settled(): Promise<void> {
     const ends = this.#ends.now
     ends.isClosed = true
@@ -107,7 +107,7 @@ export class Delegation {
     ends.done.abort()
   }
 
-  /** Ends all of them; resolves when none works any more. Takes nothing new until the next round. */
+  /** Ends all agents; resolves when none works. Accepts nothing new until the next round. */
   async end(): Promise<void> {
     this.#ends.now.ending.abort()
     await this.settled()
@@ -124,7 +124,7 @@ export class Delegation {
     const hold = await admitted.turn
     if (hold === null) return refusedAnswer('It was called off before its turn came, and nothing was started.')
     try {
-      // What was so when it was asked for need not be so any more.
+      // Check again: the state may have changed since the request.
       const late = this.#ends.notNow(parent !== null) ?? refuseTasks(request, log)
       if (late !== null) return refusedAnswer(late)
       const bound = await this.#bound(thread, paths)
@@ -152,7 +152,7 @@ export class Delegation {
     }
   }
 
-  /** Looks at a request, and has it wait for its turn. */
+  /** Checks a request, and queues it for its turn. */
   async #admit(request: AgentRequest, parent: AgentWorking | null, noTurn: AbortSignal): Promise<Admission> {
     const { log, book } = this.#options
     const problem = this.#ends.notNow(parent !== null) ?? problemOfRequest(request, parent) ?? refuseTasks(request, log)
@@ -170,14 +170,14 @@ export class Delegation {
     return { thread: found.thread, paths, turn: this.#holds.take(paths, parent?.hold ?? null, noTurn, who) }
   }
 
-  /** Does it once all is done that came before. */
+  /** Runs an action after all earlier ones. */
   #inOrder<T>(action: () => Promise<T>): Promise<T> {
     const done = this.#admitted.then(action)
     this.#admitted = done.catch(() => {})
     return done
   }
 
-  /** Where it may write: in the paths that are asked for, and not beyond those of its parent. */
+  /** Returns the paths that it may write: the requested ones, within those of its parent. */
   async #reachOf(
     { paths }: AgentRequest,
     parent: AgentWorking | null,
@@ -186,7 +186,7 @@ export class Delegation {
     return 'problem' in read ? read : boundedPaths(read.paths, parent, this.#ignoresCase)
   }
 
-  /** The thread that can write in these paths only, which are made if they are not there. */
+  /** Returns a thread that can write in these paths only. Creates missing folders. */
   async #bound(thread: ThreadSpec, paths: Paths): Promise<ThreadSpec | { problem: string }> {
     const { directory } = this.#options
     if (paths === null || thread.readOnly) return thread
@@ -203,7 +203,7 @@ export class Delegation {
     return name
   }
 
-  /** Whether it is of the round's own agent, or of somebody whom no sandbox binds. */
+  /** True if the request comes from the round's own agent, or from a caller outside of any sandbox. */
   #isKnown({ door, thread, isOutside }: AgentRequest): boolean {
     if (door === 'tool' || isOutside) return true
     return thread !== null && thread === this.#options.log.state.running?.thread
@@ -215,7 +215,7 @@ export class Delegation {
   }
 }
 
-/** Whether a folder of the memory is there now. What is in the way of it is said where the memory is read. */
+/** Creates a folder of the memory; true if it exists now. The read of the memory reports an obstacle. */
 async function isMade(directory: string, folder: string): Promise<boolean> {
   return await makeFolderInside(directory, folder).then(
     obstacle => obstacle === null,
@@ -223,19 +223,19 @@ async function isMade(directory: string, folder: string): Promise<boolean> {
   )
 }
 
-/** What ends the agents of a round. */
+/** Signals that end the agents of a round. */
 interface RoundEnds {
-  /** Of which round. */
+  /** Number and start time of the round. */
   round: string
   windDown: AbortController
   ending: AbortController
-  /** Aborted when all have ended. */
+  /** Aborted when all agents have ended. */
   done: AbortController
-  /** Whether it takes no requests any more, but those of agents that work. */
+  /** True if only working agents can ask for others. */
   isClosed: boolean
 }
 
-/** What ends the agents of each round, one after the other. */
+/** Keeps the signals that end the agents, one set per round. */
 class AgentEnds {
   readonly #log: Pick<SessionLog, 'state'>
   #ends = newEnds('')
@@ -244,7 +244,7 @@ class AgentEnds {
     this.#log = log
   }
 
-  /** Those of the round that runs; those of the last one if none does. */
+  /** The signals of the running round, otherwise of the last one. */
   get now(): RoundEnds {
     const { running } = this.#log.state
     const round = running === null ? this.#ends.round : `${running.round} ${running.startedAt}`
@@ -252,7 +252,7 @@ class AgentEnds {
     return this.#ends
   }
 
-  /** Why no agent is started just now; null if one may be. `isOfAgent`: whether one that works asks for it. */
+  /** Returns why no agent can start now; null if one can. `isOfAgent`: a working agent asks. */
   notNow(isOfAgent: boolean): string | null {
     const { running, windingDown, decision, kind, pausedAt } = this.#log.state
     if (running === null) {
@@ -281,8 +281,8 @@ function newEnds(round: string): RoundEnds {
 }
 
 /**
- * Why an agent is not to be given the tasks that a request names, a sentence for whoever asked; null if it may be. A task
- * that has failed too often is parked with it.
+ * Returns a sentence for the caller if the agent may not get the tasks that the request names; null if it may. Parks a task
+ * that has failed too often.
  */
 function refuseTasks({ agent, task: request }: AgentTask, log: SessionLog): string | null {
   const { taskPlan, running } = log.state
@@ -296,19 +296,19 @@ function refuseTasks({ agent, task: request }: AgentTask, log: SessionLog): stri
   return refused.problem
 }
 
-/** Why nobody is to work on a task; `parked`: why nobody will from now on, null if that is known already. */
+/** The reason why nobody may work on a task; `parked`: the reason to park it, null if it is parked already. */
 interface TaskRefusal {
   task: PlanTask
   problem: string
   parked: string | null
 }
 
-/** The first of these tasks that this agent is not to be given: given it again in a round, it did not do it the time before. */
+/** Returns the refusal of the first task that this agent may not get again, or that is parked; null: none. */
 function refusalOf(tasks: readonly NamedTask[], agent: string): TaskRefusal | null {
   for (const { id, task } of tasks) {
     const known = task.parked === null ? null : `${task.id} is parked, and nobody works on it any more: ${task.parked}`
     if (known !== null) return { task, problem: `${known} ${GO_ON}`, parked: null }
-    // The parts of a task are many, and none of them is the whole.
+    // A part of a task is not the whole task.
     const isAgain = id === task.id && (task.givenTo[agent] ?? 0) > 0
     if (task.done || !isAgain || task.failures + 1 < MOST_FAILURES) continue
     const parked = `It was worked on ${MOST_FAILURES} times and is not done; ${agent} was to try once more.`
@@ -320,8 +320,7 @@ function refusalOf(tasks: readonly NamedTask[], agent: string): TaskRefusal | nu
 const GO_ON = 'Continue with the others.'
 
 /**
- * What one call of an agent is called: `frontend-dev-20261122T004530123`, with the time in UTC; a moment later if that
- * name is taken.
+ * Returns the instance name of a call: `frontend-dev-20261122T004530123`, with UTC time; 1 ms later if the name is taken.
  * @param now Unix time, ms
  */
 function instanceName(agent: string, now: number, isTaken: (name: string) => boolean): string {

@@ -4,34 +4,34 @@ import { messageOf } from '../../base/errors.ts'
 import { findObstacle, makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import { isInRuntime } from '../../workspace/files/write-all.ts'
 
-/** Folders relative to the work directory, with `/` between their names; null: the whole work directory, empty: none. */
+/** Folders relative to the work directory, separated by `/` inside; null: the whole work directory, empty: none. */
 export type Paths = readonly string[] | null
 
-/** A turn that was taken: nobody else writes in its paths, but for who takes a turn under it. */
+/** A taken turn: only turns under it can write in its paths. */
 export interface Hold {
   readonly paths: Paths
-  /** That of whoever asked for this one; null: nobody's. */
+  /** The turn of the agent that asked for this one; null: none. */
   readonly under: Hold | null
   readonly who: WhoHolds
 }
 
-/** Who wants a turn. */
+/** The agent that wants a turn. */
 interface WhoHolds {
   agent: string
-  /** Called with the agents that have to end first, while it has no turn, each time that they are others. */
+  /** Called with the agents that have to end first, again when the list changes. */
   onBehind?(agents: readonly string[]): void
 }
 
 interface PathHoldsOptions {
-  /** How many work at the same time, those under others not counted: who waits for another does not work. */
+  /** Most agents at work. An agent under another one does not count: the other one waits. */
   atOnce: number
-  /** Whether `a` and `A` are the same folder. */
+  /** True if `a` and `A` are the same folder. */
   ignoresCase: boolean
 }
 
 /**
- * Whose turn it is to write where. Those whose paths overlap wait for each other, first come first served: who waits
- * holds up whoever comes later and overlaps with it, and nobody else. Under a hold one at a time has its turn.
+ * Grants turns to write in paths. Overlapping requests wait for each other, first come first served; others do not wait.
+ * Under a hold, one turn at a time.
  */
 export class PathHolds {
   readonly #options: PathHoldsOptions
@@ -42,12 +42,12 @@ export class PathHolds {
     this.#options = options
   }
 
-  /** How many wait for their turn. */
+  /** Number of requests that wait for their turn. */
   get waiting(): number {
     return this.#waiting.length
   }
 
-  /** Resolves when it has its turn; with null if `over` is aborted before. */
+  /** Resolves with the turn; with null if `over` is aborted first. */
   async take(paths: Paths, under: Hold | null, over: AbortSignal, who: WhoHolds): Promise<Hold | null> {
     if (over.aborted) return null
     const hold: Hold = { paths, under, who }
@@ -75,7 +75,7 @@ export class PathHolds {
     this.#next()
   }
 
-  /** Gives their turn to all who need not wait any more. */
+  /** Grants all turns that need not wait any more. */
   #next(): void {
     const before: Hold[] = []
     for (const waiting of [...this.#waiting]) {
@@ -97,7 +97,7 @@ export class PathHolds {
     return this.#inTheWay(hold, before).length === 0
   }
 
-  /** Those that want to write where this one does, and come first. */
+  /** Returns the earlier turns whose paths overlap with this one. */
   #inTheWay(hold: Hold, before: readonly Hold[]): Hold[] {
     const first = [...beside(hold, this.#held), ...beside(hold, before)]
     return first.filter(other => overlap(hold.paths, other.paths, this.#options.ignoresCase))
@@ -106,7 +106,7 @@ export class PathHolds {
   #tell(waiting: Waiting, before: readonly Hold[]): void {
     const { hold } = waiting
     const inTheWay = this.#inTheWay(hold, before)
-    // Else it is only that too many work already.
+    // Otherwise the only reason is the number of agents at work.
     const first = inTheWay.length > 0 ? inTheWay : beside(hold, this.#held)
     const agents = [...new Set(first.map(({ who }) => who.agent))]
     const behind = agents.join()
@@ -116,7 +116,7 @@ export class PathHolds {
   }
 }
 
-/** `behind`: whom it was last told to wait for. */
+/** `behind`: the agents last reported to it. */
 interface Waiting {
   hold: Hold
   take(): void
@@ -127,7 +127,7 @@ function beside({ under }: Hold, holds: Iterable<Hold>): Hold[] {
   return [...holds].filter(hold => hold.under === under)
 }
 
-/** Whether a path lies in one of these folders, or is one. */
+/** True if a path is inside of one of these folders, or equals one. */
 export function liesWithin(path: string, paths: Paths, ignoresCase: boolean): boolean {
   return paths === null || paths.some(folder => isWithin(keyOf(folder, ignoresCase), keyOf(path, ignoresCase)))
 }
@@ -146,29 +146,29 @@ function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(`${folder}/`)
 }
 
-/** A file system that does not tell cases apart does not tell apart how a letter is composed, either. */
+/** A case-insensitive file system also ignores how a letter is composed. */
 function keyOf(path: string, ignoresCase: boolean): string {
   return ignoresCase ? path.normalize().toLowerCase() : path
 }
 
-/** The most folders that one agent may be given, and the most characters of each. */
+/** Most folders for one agent, and most characters of each path. */
 const MOST_PATHS = 20
 const MOST_CHARACTERS = 300
 
-/** Whose first part is not for agents that were given folders: what codemachine and git keep there. */
+/** First path parts that agents with folders may not have: codemachine and git store their data there. */
 const OURS = '.codemachine'
 const GIT = '.git'
 
 interface ReadPathsOptions {
-  /** The work directory's real path. */
+  /** Real path of the work directory. */
   directory: string
   platform: NodeJS.Platform
   ignoresCase: boolean
 }
 
 /**
- * The folders that an agent is to write in, each once and none inside of another; null if it is the whole work directory.
- * A sentence for whoever asked if one of them cannot be had.
+ * Returns the folders for an agent, none twice or nested; null: the whole work directory. A sentence for the caller if one
+ * is not allowed.
  */
 export async function readPaths(
   written: Paths,
@@ -187,7 +187,7 @@ export async function readPaths(
   const outermost = paths.filter((path, at) => {
     return !paths.some((other, place) => {
       if (place === at || !liesWithin(path, [other], ignoresCase)) return false
-      // Of two that are the same the first is kept.
+      // Of two equal folders, keep the first.
       return place < at || !liesWithin(other, [path], ignoresCase)
     })
   })
@@ -229,22 +229,22 @@ async function problemOnDisk(directory: string, parts: readonly string[]): Promi
     case 'not-a-directory':
       return `"${obstacle.path}" is a file; name the folder that it is in.`
     case 'missing':
-      // No folder is to be made where somebody means a file.
+      // Create no folder where the caller means a file.
       return FILE_NAME.test(path) ? `"${path}" looks like a file; name the folder that it is in.` : null
   }
 }
 
 const FILE_NAME = /[^./]\.[a-z]\w{0,7}$/i
 
-/** As a person's own commands would make them: less what their umask takes. */
+/** Mode of a new folder, as a person's own commands have it: the umask applies. */
 const MODE = 0o777
 
 /**
- * The folders of the project that agents were given to write in and that were not there: made when the first of them
- * begins, and taken away when nobody is given them any more and nobody has put anything in. One object for a session.
+ * Creates missing folders that agents may write. Removes them when no agent has them any more and they are empty. One object
+ * per session.
  */
 export class GivenFolders {
-  /** The work directory's real path. */
+  /** Real path of the work directory. */
   readonly #directory: string
   readonly #made = new Set<string>()
   readonly #given = new Set<readonly string[]>()
@@ -254,13 +254,13 @@ export class GivenFolders {
     this.#directory = directory
   }
 
-  /** Makes those that are missing, relative to the work directory; what is in the way, a sentence, or null. */
+  /** Creates the missing folders, relative to the work directory. Resolves with a sentence on an obstacle, or null. */
   give(folders: readonly string[]): Promise<string | null> {
     this.#given.add(folders)
     return this.#inOrder(() => this.#make(folders))
   }
 
-  /** Those of an agent that has ended: the same list as they were given with. */
+  /** Releases the folders of an ended agent; pass the same list as to `give`. */
   takeBack(folders: readonly string[]): Promise<void> {
     this.#given.delete(folders)
     return this.#inOrder(() => this.#removeEmpty())
@@ -279,7 +279,7 @@ export class GivenFolders {
     return null
   }
 
-  /** The innermost first, so that those around them are empty then. */
+  /** Removes the innermost folders first, so that the outer ones are empty then. */
   async #removeEmpty(): Promise<void> {
     const inUse = new Set([...this.#given].flat().map(folder => join(folder)))
     for (const path of [...this.#made].sort((a, b) => b.length - a.length)) {
@@ -291,7 +291,7 @@ export class GivenFolders {
     }
   }
 
-  /** One would else take away what another has just made the way to. */
+  /** Runs actions one at a time: otherwise one could remove the parent that another has just created. */
   #inOrder<T>(action: () => Promise<T>): Promise<T> {
     const done = this.#before.then(action)
     this.#before = done.catch(() => {})

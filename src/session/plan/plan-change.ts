@@ -13,7 +13,7 @@ import type { RunnerOptions } from '../options.ts'
 import type { PlanBefore } from '../records/plan-before.ts'
 import type { SessionLog } from '../session-log.ts'
 
-/** What a template asks for that does not change the plan, though a person has asked for that. */
+/** Steps that do not change the plan, although a person has asked for a change. */
 const PASSES_OVER = new Set<Step['kind']>([
   'round',
   'look',
@@ -26,16 +26,16 @@ const PASSES_OVER = new Set<Step['kind']>([
   'gates',
   'decide',
 ])
-/** After so many rounds in a row that worked and then fell silent or crashed, it is given up. */
+/** After this many rounds in a row that worked and then fell silent or crashed, the change is given up. */
 const MOST_BROKEN_OFF = 3
 
-/** The change of plan that a person asked for, from the first round that tries it to what came of it. */
+/** Tracks a requested change of plan from its first round to its result. */
 export class PlanChange {
   readonly #log: SessionLog
   readonly #redact: Redactor['text']
   readonly #memory: Memory
   readonly #kept: PlanBefore
-  /** The files before the first try. */
+  /** The files before the first attempt. */
   #before: MemoryTexts | null = null
   #brokenOff = 0
 
@@ -47,8 +47,8 @@ export class PlanChange {
   }
 
   /**
-   * True if it is left out, which is journaled: the template asks for something else first, so it has nothing by which a
-   * plan could be changed, and what was asked for is not left standing.
+   * Drops the request, journals that, and returns true if the template asks for another step first. Such a template cannot
+   * change a plan, and the request must not stay open.
    */
   passOver(next: Step['kind']): boolean {
     const { template, last, replan } = this.#log.state
@@ -59,13 +59,13 @@ export class PlanChange {
     return true
   }
 
-  /** A round starts that is to make it. */
+  /** Notes the start of a round that makes the change. */
   begin(memory: MemorySnapshot): void {
     this.#before ??= memory.texts
   }
 
   /**
-   * That round has ended, and left the files so: journals what changed, unless it is to be tried again.
+   * Journals the changes after that round, unless it is tried again.
    * @param state the session just before the round ended
    */
   async end(end: RoundClass, memory: MemorySnapshot, state: SessionState): Promise<void> {
@@ -73,7 +73,7 @@ export class PlanChange {
     const round = state.running?.round ?? 0
     this.#brokenOff = isBrokenOff(end, state) ? this.#brokenOff + 1 : 0
     const isGivenUp = this.#brokenOff >= MOST_BROKEN_OFF
-    // What a person has asked for since makes one change with this, which the next round tries.
+    // A later request of the person joins this change, and the next round tries both.
     const asksMore = () => this.#log.state.replan !== state.replan
     if (!isGivenUp && (!endsPlanChange(state, end) || asksMore())) return
     if (isGivenUp) this.#log.emit({ type: 'warning', round, message: GIVEN_UP })
@@ -86,8 +86,8 @@ export class PlanChange {
   }
 
   /**
-   * Puts the files of the plan back as they were before its last change, which is journaled. Only while the session holds.
-   * Resolves with why not, a sentence; null: they are back. A `UserError` if they cannot be written.
+   * Restores the plan's files from before its last change, and journals that; only while the session is held. Resolves with
+   * a sentence on why not, or null. Throws a `UserError` if a file cannot be written.
    */
   async putBack(): Promise<string | null> {
     const kept = await this.#kept.read()
@@ -108,14 +108,14 @@ type PlanChangeOptions = Pick<RunnerOptions, 'log' | 'redactor' | 'memory' | 'pl
 
 const NOT_HELD = 'The plan can be restored only while the session is paused and no round runs.'
 
-/** Whether nothing runs that reads or writes the plan. */
+/** True if nothing runs that reads or writes the plan. */
 function isHeld({ pausedAt, running, replan }: SessionState): boolean {
   return pausedAt !== null && running === null && replan === null
 }
 
 /**
- * The file that is not what that change has left, but for what codemachine writes itself; null: none. One that is as it was
- * before counts as unchanged: a putting back that was cut off has left it so.
+ * Returns the file that changed since that change, apart from codemachine's own writes; null: none. A file equal to its
+ * earlier text counts as unchanged: an interrupted restore left it so.
  */
 function changedSince({ before, after }: { before: MemoryTexts; after: MemoryTexts }, now: MemoryTexts): string | null {
   if (now.main !== after.main && now.main !== before.main) return 'MAIN.md'
@@ -125,7 +125,7 @@ function changedSince({ before, after }: { before: MemoryTexts; after: MemoryTex
 
 const GIVEN_UP = `The plan was not changed: ${MOST_BROKEN_OFF} rounds in a row were interrupted. Ask for it again in other words, or in smaller steps.`
 
-/** Whether the agent had worked, and nothing says that time mends it. */
+/** True if the agent had worked and then fell silent or crashed, so that time alone does not help. */
 function isBrokenOff(end: RoundClass, { replan, running }: SessionState): boolean {
   if (running === null || !running.hasWorked || running.replan !== replan) return false
   return end === 'silent' || end === 'crashed'
@@ -134,12 +134,12 @@ function isBrokenOff(end: RoundClass, { replan, running }: SessionState): boolea
 type Replanned = EventOf<'replanned'>
 type PlanFiles = Replanned['files']
 
-/** The most tasks that are told of, the most characters of a text of one, and the most fields of it. */
+/** Most tasks in the event, most characters of one text of a task, and most fields of a task. */
 const MOST_TASKS = 100
 const MOST_TASK_CHARACTERS = 500
 const MOST_FIELDS = 10
 
-/** What a change did, as it is journaled. Pure. */
+/** Returns the effect of a change as it is journaled. Pure. */
 function planChange(
   before: MemoryTexts,
   after: MemoryTexts,
@@ -153,7 +153,7 @@ function planChange(
   return { files, tasks: { changes: shown, count: changes.length }, ...(main && { main }) }
 }
 
-/** Those of a text that is no list of tasks: none. */
+/** Returns the raw tasks by id; empty if the text is not a list of tasks. */
 function tasksIn({ tasks }: MemoryTexts): RawTasks {
   try {
     return rawTasksById(tasks)
@@ -174,7 +174,7 @@ function shownChange({ id, name, how, was, fields, behind }: TaskChange, redact:
   }
 }
 
-/** The lines that came and went; null if none did, or too many to be counted. */
+/** Returns the numbers of added and removed lines; null: none, or too many to count. */
 function linesOf(before: string, after: string): { added: number; removed: number } | null {
   if (before === after || isLong(before) || isLong(after)) return null
   const parts = diffLines(before, after, { maxEditLength: MOST_EDITS })
@@ -184,7 +184,8 @@ function linesOf(before: string, after: string): { added: number; removed: numbe
 }
 
 /**
- * What changed in the memory files, as unified diffs of at most 16 KiB each, which then say how much is missing. Pure.
+ * Returns the changes of the memory files as unified diffs of at most 16 KiB each; a cut diff says how much is missing.
+ * Pure.
  * @param redact takes secrets out of a whole text: one that a bound cuts in two would not be found later
  */
 export function planDiff(before: MemoryTexts, after: MemoryTexts, redact: (text: string) => string): PlanFiles {
@@ -195,7 +196,7 @@ export function planDiff(before: MemoryTexts, after: MemoryTexts, redact: (text:
 }
 
 const MOST_CHARACTERS = 16 * 1024
-/** Looking for a shorter way between two files takes time with its square; this much some 50 ms. */
+/** Most edits in a diff: the search takes time with their square, and 500 take some 50 ms. */
 const MOST_EDITS = 500
 const MOST_LINES = 20_000
 
@@ -210,7 +211,7 @@ function diffOf(name: string, before: string, after: string, redact: (text: stri
   return clipEnd(diff ?? `${headers}${ANEW}`, MOST_CHARACTERS)
 }
 
-/** Where so much is different that it is not worth the time to say what. */
+/** Shown in place of a diff that would take too long. */
 const ANEW = '[… written anew]\n'
 
 function isLong(text: string): boolean {

@@ -18,11 +18,11 @@ import type { Proof } from '../proof/gates.ts'
 
 type PlanCheckOptions = Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'>
 
-/** What codemachine looks at by itself between the rounds of a session with a plan: the plan, and the tasks in it. */
+/** Checks the plan and its tasks between the rounds of a session. */
 export class PlanCheck {
   readonly #options: PlanCheckOptions
   readonly #proof: Proof
-  /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
+  /** The tasks of `tasks.json` before the rounds that are judged next. */
   #before: ReturnType<typeof rawTasksById> | null = null
 
   constructor(options: PlanCheckOptions, proof: Proof) {
@@ -30,26 +30,26 @@ export class PlanCheck {
     this.#proof = proof
   }
 
-  /** Whether a look runs gates, or takes what was written: what a person writes while the session holds is not what a round did. */
+  /** True if a check runs gates or reads an agent's plan: it waits during a hold, when a person may edit these files. */
   takesTime(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): boolean {
     return what === 'plan' || this.#stillToRun(this.#gatesFor(memory), tree).length > 0
   }
 
-  /** Looks at the plan, or at its tasks. Resolves with the fingerprint afterwards; null if it has to be taken again. */
+  /** Checks the plan or its tasks. Resolves with the fingerprint afterwards; null: take it again. */
   async look(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<string | null> {
     if (what === 'tasks') return await this.#atTasks(memory, tree)
     await this.#atPlan()
     return null
   }
 
-  /** Takes what an agent has written for the plan, or says what is wrong with it. */
+  /** Journals the plan that an agent wrote, or its problems. */
   async #atPlan(): Promise<void> {
     const { log, template } = this.#options
     const round = log.state.last?.round ?? 0
     const found = await inEffect(log.state.template, 'checkPlan', () => template.checkPlan?.())
     if (found === undefined) throw new Error('A session without a plan has one to be looked at.')
     if (!found.ok) {
-      // A file that could not be read at all has been put back, and says nothing any more.
+      // An unreadable file has been restored, so it no longer shows its problem.
       const broken = log.state.taskPlan?.broken ?? null
       const problems = broken === null ? found.problems : [`.codemachine/plan/tasks.json: ${broken}`]
       return log.emit({ type: 'answer-refused', round, name: PLAN_ANSWER, problem: problems.join('\n') })
@@ -57,20 +57,20 @@ export class PlanCheck {
     log.emit({ type: 'plan-ready', round, tasks: found.tasks, agents: found.agents })
   }
 
-  /** A round begins that finds the tasks like this. */
+  /** Notes the tasks at the start of a round. */
   beforeRound(memory: MemorySnapshot): void {
     const { taskPlan, last, replan } = this.#options.log.state
     if (taskPlan?.state !== 'ready') return
     if (taskPlan.judged) this.#tell(editedTasks(taskPlan, this.#tasksOf(memory)))
-    // What the round did that it broke off is no part of the change that a person asks for.
+    // Changes of the interrupted round are not part of the person's change of plan.
     else if (replan !== null && last?.part !== null) this.#noteChanges(memory)
-    // What a round before it has changed, and nobody has judged yet, is judged with what this one does.
+    // Changes of an earlier round that nobody has judged are judged with this one's.
     if (taskPlan.judged || this.#before === null) this.#before = rawTasksById(memory.texts.tasks)
   }
 
   /**
-   * Judges every task after a round. What a round took out that was cut off, or that is followed by a change of plan, is
-   * only put back: a person has not taken it out. Answers the fingerprint of the work tree, which gates may have changed.
+   * Judges every task after a round. A task that was removed by an interrupted round, or before a change of plan, is only
+   * restored: no person removed it. Returns the fingerprint, which gates may have changed.
    */
   async #atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
     const { log } = this.#options
@@ -87,7 +87,7 @@ export class PlanCheck {
     else this.#tell(editedTasks(plan, this.#tasksOf(memory)))
     const wanted = this.#gatesFor(memory)
     const after = await this.#proof.run(this.#stillToRun(wanted, tree), 'tasks', tree)
-    // What was broken off, or never run because the session is to end, is looked at again.
+    // Check again later what was interrupted or did not run because the session ends.
     if (!after.isComplete) return after.tree
     const names = new Set(wanted.map(({ name }) => name))
     const results = log.state.gateRuns.filter(({ gate }) => names.has(gate))
@@ -98,7 +98,7 @@ export class PlanCheck {
     return after.tree
   }
 
-  /** Journals what a round changed in the tasks, once. */
+  /** Journals a round's changes of the tasks, once. */
   #noteChanges(memory: MemorySnapshot): void {
     const { taskPlan } = this.#options.log.state
     if (taskPlan === null) return
@@ -108,12 +108,12 @@ export class PlanCheck {
     for (const { task } of changed) this.#before?.set(task, now.get(task) ?? {})
   }
 
-  /** The tasks as they would be journaled, to be compared with what was. */
+  /** Returns the tasks as they would be journaled, for a comparison with the state. */
   #tasksOf({ tasks }: MemorySnapshot): MemorySnapshot['tasks'] {
     return this.#options.redactor.event(tasks)
   }
 
-  /** The gates that what is said to be done has to pass. */
+  /** Returns the gates for the tasks that are claimed as done. */
   #gatesFor({ tasks }: MemorySnapshot): readonly Gate[] {
     const { taskPlan, gates } = this.#options.log.state
     return taskPlan === null ? [] : gatesForTasks(gates, taskPlan, claimedTasks(taskPlan, tasks))
@@ -125,18 +125,18 @@ export class PlanCheck {
     for (const judgement of judgements) log.emit({ type: 'task-judged', round, ...judgement })
   }
 
-  /** Journals judgements, and writes into `tasks.json` what they make of it. */
+  /** Journals judgements and marks their tasks in `tasks.json`. */
   async #take(judgements: readonly Judgement[]): Promise<void> {
     const { log, memory } = this.#options
     this.#tell(judgements)
-    // Those that were parked in the middle of a round, too.
+    // Mark also the tasks that were parked during a round.
     const parked = (log.state.taskPlan?.tasks ?? []).flatMap(({ id, parked }) =>
       parked === null ? [] : [{ id, done: false, parked }],
     )
     await memory.markTasks([...judgements.flatMap(each => this.#markOf(each)), ...parked])
   }
 
-  /** Those of the gates that have not run on this tree since the round. */
+  /** Returns the gates that have not run on this tree since the round. */
   #stillToRun(gates: readonly Gate[], tree: string): readonly Gate[] {
     const { gateRuns, last } = this.#options.log.state
     if (last?.treeAfter !== tree) return gates
@@ -144,7 +144,7 @@ export class PlanCheck {
     return gates.filter(({ name }) => !run.some(({ gate }) => gate === name))
   }
 
-  /** What of a judgement is written into `tasks.json`. */
+  /** Returns the marks of a judgement for `tasks.json`. */
   #markOf({ task: id, name, phase, verdict, detail }: Judgement): TaskMark[] {
     switch (verdict) {
       case 'done':

@@ -16,8 +16,10 @@ import type { ContractTurn, ContractWork } from './contract/contract.ts'
 import type { Proof } from './gates.ts'
 
 /**
- * The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends;
- * `needs`: what comes first, the end of a pause, a review, or a turn of the contract.
+ * The result of one step.
+ * - `tree`: the fingerprint now; null: take it again.
+ * - `end`: null unless the session ends.
+ * - `needs`: what comes first: the end of a pause, a review, or a turn of the contract.
  */
 interface AfterStep {
   tree: string | null
@@ -27,19 +29,19 @@ interface AfterStep {
 
 /** The progress of one claim's proof. */
 interface Passing {
-  /** The round that made the claim. */
+  /** Number of the round that made the claim. */
   round: number
-  /** The tree that was claimed. */
+  /** Fingerprint of the claimed tree. */
   claimed: string
   pass: 1 | 2
-  /** The tree that the pass began with, and the gates that have run in it. */
+  /** Fingerprint at the start of the pass, and the gates that have run in it. */
   from: string
   ran: ReadonlySet<string>
-  /** Whether the hooks have let it pass. */
+  /** True once the hooks have accepted it. */
   hooked: boolean
 }
 
-/** With what a claim is proved. */
+/** Parts of the session that prove a claim. */
 interface ClaimMeans {
   proof: Proof
   scopes: Scopes
@@ -47,7 +49,7 @@ interface ClaimMeans {
   hooks: Hooks
 }
 
-/** The steps for which the end or a pause of the session does not wait. */
+/** Steps that do not start once the session ends or pauses. */
 const TAKES_TIME: ReadonlySet<ProofStep['kind']> = new Set(['gate', 'counter-proof', 'hook', 'review', 'contract'])
 
 const TAKEN_BACK = 'MAIN.md and tasks.json no longer claim it.'
@@ -56,8 +58,8 @@ const REFUSED_AFTER_ROUND = 'the hook after_round does not let this round pass.'
 const CHANGED_SINCE = 'files were changed since it was claimed.'
 
 /**
- * Takes a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two steps a
- * person can break in, and a crash loses no more than the proof so far.
+ * Proves a done claim step by step, from nominated to accepted, refused, or the session's end. A person can interrupt
+ * between two steps, and a crash loses at most the proof so far.
  */
 export class ClaimProof {
   readonly #options: RunnerOptions
@@ -75,14 +77,14 @@ export class ClaimProof {
     this.#hooks = hooks
   }
 
-  /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
+  /** Does the next step of the proof. Refuses the claim if the memory files no longer make it. */
   async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
     const { log, asked } = this.#options
     const proof = this.#proof
     const { claim } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
     if (log.state.scope === null ? log.state.replayed : log.state.scope.replayed) return await this.#replayed(tree)
-    // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
+    // The claimed tree includes the changes of its gates; any other change is somebody else's.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
       return await this.#refused(tree, 'tree-changed', refusalForAgent('tree-changed', CHANGED_SINCE))
     }
@@ -93,12 +95,12 @@ export class ClaimProof {
     await proof.lookAtConfiguration(tree)
     const isProtectedChanged = await proof.isProtectedChanged(tree)
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
-    // A person wants another plan meanwhile.
+    // A person has asked for another plan meanwhile.
     if (log.state.claim.state !== 'nominated') return { tree, end: null }
     const hasHook = !hooked && log.state.scope === null && this.#hooks.has('on_claim')
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed, hasHook })
     const takesTime = TAKES_TIME.has(step.kind)
-    // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
+    // After a request to stop after the round, still give a verdict that needs no gate or review.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
     if (takesTime && asked.isPaused) return { tree: null, end: null, needs: 'hold' }
     switch (step.kind) {
@@ -130,7 +132,7 @@ export class ClaimProof {
     }
   }
 
-  /** Has the hooks look at the claim; what they change of the files, the next step sees. */
+  /** Runs the hooks for the claim. The next step sees their changes of files. */
   async #askHooks(tree: string): Promise<AfterStep> {
     const { refusal, isComplete } = await this.#hooks.run('on_claim', this.#round)
     if (refusal !== null) return await this.#refused(tree, 'hook-refused', refusal)
@@ -138,7 +140,7 @@ export class ClaimProof {
     return { tree: null, end: null }
   }
 
-  /** Takes the proof by the contract one step further. */
+  /** Does one step of the proof by the contract. */
   async #proveContract(step: Extract<ProofStep, { kind: 'contract' }>['step'], tree: string): Promise<AfterStep> {
     const contract = this.#contract
     switch (step.kind) {
@@ -164,14 +166,14 @@ export class ClaimProof {
     }
   }
 
-  /** The end of the session, if its sandbox was why a gate was not started; what is claimed is proved when it goes on. */
+  /** Returns the outcome if the sandbox kept a gate from starting; the resumed session proves the claim. */
   async #endWithoutSandbox(name: string): Promise<SessionOutcome | null> {
     const { log, engines, asked } = this.#options
     const ran = log.state.gateRuns.find(({ gate }) => gate === name)
     return ran?.status === 'not-started' ? endOfSandbox(await engines.trySandbox(asked.stopping)) : null
   }
 
-  /** That of a scope ends the scope, and not the session. */
+  /** Accepts the claim. The claim of a scope ends the scope, not the session. */
   async #accepted(tree: string, verified: boolean): Promise<AfterStep> {
     const { log } = this.#options
     await this.#proof.keepAccepted(this.#round, tree)
@@ -182,7 +184,7 @@ export class ClaimProof {
     return { tree, end: null }
   }
 
-  /** Nothing that was replayed is ever done. */
+  /** Ends the session or scope as replayed: a replay never counts as done. */
   async #replayed(tree: string): Promise<AfterStep> {
     const { log } = this.#options
     if (log.state.scope === null) return { tree, end: { kind: 'replayed' } }
@@ -190,20 +192,20 @@ export class ClaimProof {
     return { tree, end: null }
   }
 
-  /** Claims that the goal is reached with the files as they are once nothing runs any more that could change them. */
+  /** Claims the goal for the files as they are after all processes have ended. Returns the fingerprint. */
   async nominate(step: number): Promise<string> {
     const { log, engines, workTree } = this.#options
     const { replansAsked } = log.state
     await engines.settle()
     const tree = await workTree.take(undefined, 'anew')
-    // A person wants another plan: the template is asked again.
+    // A person wants another plan: ask the template again.
     if (log.state.replansAsked !== replansAsked) return tree
     this.#passing = null
     log.emit({ type: 'done-nominated', step, round: this.#round, by: ['template'], tree })
     return tree
   }
 
-  /** Whether it is still claimed: by the files that do it, or by the template, whatever these say. */
+  /** Returns if the claim is still made: by its files, or by the template whatever the files say. */
   #stands(
     by: readonly string[],
     memory: MemorySnapshot,
@@ -239,16 +241,16 @@ export class ClaimProof {
   }
 }
 
-/** The end of a session in whose sandbox nothing can be started; null if it can go on. */
+/** Returns the outcome if the sandbox cannot start anything; null if the session can continue. */
 export function endOfSandbox(found: SandboxProblem | null): SessionOutcome | null {
   if (found === null) return null
   return { kind: 'needs-person', reason: found.problem, hint: { do: 'mend-sandbox', mend: found.mend } }
 }
 
-/** Journals what is done about rounds that do not get on; an outcome if nothing has helped. */
+/** Journals the remedy for rounds without progress. Returns an outcome if none is left. */
 export function followStall(log: SessionLog, stallRounds: number): SessionOutcome | null {
   const { claim, last, stall } = log.state
-  // What is claimed is looked at first.
+  // The proof of a claim comes first.
   if (claim.state === 'accepted' || claim.state === 'nominated' || last === null) return null
   const step = stallStep(stall, stallRounds)
   if (step === null) return null
@@ -259,8 +261,8 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
 }
 
 /**
- * Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. One that is
- * not refused stays nominated, to be proved. Returns the fingerprint of the work tree, if it was taken anew.
+ * Judges the round that has just ended, however it ended: a claim must not outlive its round. A claim that is not refused
+ * stays nominated for its proof. Returns the fingerprint if it was taken again, otherwise null.
  * @param isRefusedByHook whether a hook after the round refuses what it claims
  */
 export async function judgeClaim(
@@ -292,7 +294,7 @@ function whyNothingOf({ whyNothing }: Extract<Verdict, { kind: 'nominated' }>): 
   return whyNothing === null ? {} : { whyNothing }
 }
 
-/** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
+/** Settles the engines and takes the fingerprint again. Refuses the claim if leftover processes changed files. */
 async function lookOnceMore(
   claimed: string,
   { engines, workTree }: Pick<RunnerOptions, 'engines' | 'workTree'>,

@@ -21,42 +21,42 @@ const NOT_RUN_AT_LIMIT = 'Not all gates ran again at the limit: git could not re
 const UNKEPT =
   'The files from the start of the session could not be saved: they cannot be restored, and protected files count as changed.'
 
-/** The tree that protected files are compared with; null if it is not known. */
+/** Returns the tree to compare protected files with; null if unknown. */
 export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {
   return scope?.since ?? protectFrom ?? savepoint?.start ?? null
 }
 
-/** Whether a gate protects anything. */
+/** True if a gate protects any file. */
 function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
   return gates.some(({ protect }) => protect.length > 0)
 }
 
-/** Whether what gates run through is looked at: one protects something, or passed from the start, so that no counter-proof says what made it pass. */
+/** True if the gates' configuration is watched: a gate protects files, or passed at the start (no counter-proof). */
 function isLookedAt({ gates, before }: Pick<SessionState, 'gates' | 'before'>): boolean {
   return protects({ gates }) || before.some(({ status }) => hasPassed(status))
 }
 
-/** Whether it is, or a gate may come for which it is. */
+/** True if the configuration is watched, or a later gate may require that. */
 function mayBeLookedAt(state: Pick<SessionState, 'gates' | 'before' | 'kind'>): boolean {
   return isLookedAt(state) || state.kind?.addsGates === true
 }
 
-/** So long the search for what made a gate pass may go on in any case, ms. */
+/** Guaranteed time of the search for the change that made a gate pass, ms. */
 const LEAST_SEARCH_MS = 20_000
 
-/** The tree that the work of a session, or of the scope that it is in, began with; null if it is not kept. */
+/** Returns the tree at the start of the session's work, or of its scope; null if it is not kept. */
 function startOf({ scope, savepoint }: SessionState): string | null {
   return scope?.tree ?? savepoint?.start ?? null
 }
 
-/** Whether a gate has failed in this session; null: it has not come to an end before this claim. */
+/** Returns if a gate has failed in this session; null: it has not ended before this claim. */
 function hasFailedEarlier({ before, gateFailures }: SessionState, name: string): boolean | null {
   if (gateFailures.some(({ gate }) => gate === name)) return true
   const first = before.find(({ gate }) => gate === name)
   return first === undefined || first.status === 'not-started' ? null : !hasPassed(first.status)
 }
 
-/** How many tests failed by what a passed gate printed; of a flaky one, that is of the run that failed. */
+/** Returns the number of failed tests in the output of a passed gate; of a flaky gate, in its failed run. */
 function failedTests(result: GateResult | undefined): { failed?: number } {
   const failed = result?.status === 'passed' ? failedTestsOf(result.output) : 0
   return failed === 0 ? {} : { failed }
@@ -68,9 +68,9 @@ export class Proof {
   readonly #budget: Budget
   readonly #log: SessionLog
   #hasToldOfProject = false
-  /** True if the savepoint of what the session began with failed. */
+  /** True if the savepoint of the session's start failed. */
   #isUnkept = false
-  /** True if that of the last round did. */
+  /** True if the savepoint of the last round failed. */
   #isLastUnkept = false
   #saving: Promise<unknown> = Promise.resolve()
   #breakingOff = new AbortController()
@@ -81,7 +81,7 @@ export class Proof {
     this.#log = options.log
   }
 
-  /** True once the first savepoint is kept and the gates have run that come before round 1, and those that were added since. */
+  /** True once the first savepoint is kept and all gates before round 1 and all added gates have run. */
   get hasBegun(): boolean {
     if (this.#options.means === null) return true
     const { savepoint, last, gateConfiguration } = withoutScope(this.#log.state)
@@ -90,13 +90,13 @@ export class Proof {
     return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && hasLooked
   }
 
-  /** Keeps what the session begins with, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
+  /** Saves the start of the session, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
   async begin(tree: string): Promise<string> {
     const { state } = this.#log
     const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
     const { workTree } = this.#options
     if (!isKept && !(await this.#budget.bounded(signal => this.#save(0, tree, signal)))) {
-      // What was borrowed for it may be broken, and is read again.
+      // Borrowed git objects may be broken, so read the files again.
       const again = await workTree.take()
       this.#isUnkept = !(await this.#budget.bounded(signal => this.#save(0, again, signal)))
       if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
@@ -105,7 +105,7 @@ export class Proof {
     if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree, withoutScope(state))
     await this.#tellAdded(tree)
     const { tree: after } = await this.run(this.#due, 'before', tree)
-    // What gates install by themselves is there by now.
+    // The gates have installed their programs by now.
     const now = withoutScope(this.#log.state)
     if (this.#due.length > 0 || !mayBeLookedAt(now)) return after
     const isFirst = now.gateConfiguration === null && now.last === null
@@ -113,20 +113,20 @@ export class Proof {
     return after
   }
 
-  /** Keeps what rounds have left that had no savepoint yet when the session was cut off; says of which there is none. */
+  /** Saves the trees of rounds that had no savepoint at an interrupt; warns for each that it cannot save. */
   async keepLate(): Promise<void> {
     const { means, workTree } = this.#options
     if (means === null) return
     for (const { round, tree } of this.#log.state.unkept) {
       const save = () => this.#budget.bounded(signal => this.#save(round, tree, signal))
       if (await save()) continue
-      // What git failed at is read again now, from the files, if these are still the same.
+      // Read the files again after git failed, if they are still the same.
       const isKept = (await workTree.take()) === tree && (await save())
       if (!isKept) this.#log.emit({ type: 'warning', round, message: unkeptSentence(round) })
     }
   }
 
-  /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
+  /** Starts the round's savepoint, and journals its changes of protected files and project settings. */
   async afterRound(round: EndedRound): Promise<void> {
     if (this.#options.means === null) return
     await this.#saving
@@ -135,11 +135,11 @@ export class Proof {
     })
     this.#saving.catch(() => {})
     if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
-    // Where no gate protects anything, a claim is soon enough: it takes a walk through all packages.
+    // Without protected files, a check at the claim is enough: the check walks through all packages.
     for (const of of this.#sides) if (protects(of)) await this.#lookAt(round.treeAfter, of)
   }
 
-  /** Runs the gates that run after every round. Resolves with the fingerprint afterwards. */
+  /** Runs the gates for every round. Resolves with the fingerprint afterwards. */
   async runEachRound(tree: string): Promise<string> {
     const { gates } = this.#log.state
     const { tree: after } = await this.run(
@@ -151,8 +151,8 @@ export class Proof {
   }
 
   /**
-   * Runs once more the gates that have not run since the last round, where a limit ends the session, so that it is known how
-   * the work stands; all together in the time that one may take.
+   * Runs the gates that have not run since the last round, to show the state of the work when a limit ends the session.
+   * Together they get the time of one gate.
    */
   async atLimit(): Promise<void> {
     const { gates, gateRuns, last, replayed } = withoutScope(this.#log.state)
@@ -164,7 +164,7 @@ export class Proof {
     if (ran === null) this.#log.emit({ type: 'warning', round: last.round, message: NOT_RUN_AT_LIMIT })
   }
 
-  /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
+  /** Runs gates one at a time; `isComplete` is false if a person interrupted them. */
   async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
     const { asked, workTree, guard } = this.#options
     if (gates.length === 0) return { tree, isComplete: true }
@@ -180,7 +180,7 @@ export class Proof {
         break
       }
       const round = this.#log.state.last?.round ?? 0
-      // Those of the session itself run then, though it is in a scope.
+      // At these moments the session's own gates run, even inside of a scope.
       const side = when === 'before' || when === 'limit' ? withoutScope(this.#log.state) : this.#log.state
       const of = inScope(side)
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name, ...of })
@@ -207,7 +207,7 @@ export class Proof {
     return { tree: after, isComplete: isComplete && !signal.aborted }
   }
 
-  /** Runs a required gate that has passed for the claim without the work; false if a person broke in. */
+  /** Runs a required gate that passed for the claim without the work; false if a person interrupted it. */
   async counterProve(gate: Gate, tree: string): Promise<boolean> {
     const { asked } = this.#options
     const { state } = this.#log
@@ -237,23 +237,23 @@ export class Proof {
     return true
   }
 
-  /** Whether files that gates protect differ from what the session began with; true where that is not known. */
+  /** True if protected files differ from the start of the session, or if that is unknown. */
   async isProtectedChanged(tree: string): Promise<boolean> {
     const { gates } = this.#log.state
     if (!protects({ gates })) return false
-    // What is kept is there to be compared, whatever becomes of the person's repository.
+    // A savepoint remains comparable whatever happens to the person's repository.
     await this.#saving
     const start = protectedSince(this.#log.state)
     if (start === null) return true
     return (await this.#means.changedProtected(gates, start, tree)).count > 0
   }
 
-  /** Looks, for a claim, at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
+  /** Checks the gates' configuration for a claim, and journals it if it has changed since the last check. */
   async lookAtConfiguration(tree: string): Promise<void> {
     for (const of of this.#sides) if (isLookedAt(of)) await this.#lookAt(tree, of)
   }
 
-  /** What a scope is compared with that begins now and has these gates; nothing if they protect nothing. */
+  /** Returns the baseline for a scope that begins now with these gates; empty if they protect nothing. */
   async comparedWith({
     name,
     gates,
@@ -264,14 +264,14 @@ export class Proof {
     return { ...(known === null ? {} : { protectFrom: known.tree }), programs }
   }
 
-  /** Tells which protected files are not what they were already as the session enters a scope. */
+  /** Journals the protected files that already differ when the session enters a scope. */
   async tellAtEntry(): Promise<void> {
     const { state } = this.#log
     if (state.scope === null) return
     await this.#tellProtected(state.last?.round ?? 0, state.scope.since, state.scope.tree, state)
   }
 
-  /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
+  /** Returns the files of the claimed tree that have changed since, except those that gates changed before any work. */
   async strayed(claimed: string, tree: string): Promise<readonly string[]> {
     const lost = await this.#means.lost(claimed, tree)
     if (lost === null) return ['files that are not known']
@@ -279,20 +279,20 @@ export class Proof {
     return lost.filter(path => !usual.has(path))
   }
 
-  /** Keeps the accepted tree, unless the last savepoint has it. */
+  /** Saves the accepted tree unless it is in the last savepoint. */
   async keepAccepted(round: number, tree: string): Promise<void> {
     await this.#saving
     if (this.#log.state.savepoint?.tree !== tree) await this.#save(round, tree)
   }
 
-  /** Breaks off the gate that runs, if there is one. */
+  /** Interrupts the running gate, if there is one. */
   interrupt(): void {
     this.#breakingOff.abort()
   }
 
   /**
-   * Resolves when all that the session has left is in a savepoint: what steps and gates have left since the last one, too. One that
-   * failed is tried once more, from files that are read again.
+   * Saves everything since the last savepoint, also changes of steps and gates. Retries a failed savepoint once from freshly
+   * read files.
    */
   async finish(): Promise<void> {
     await this.#saving
@@ -309,14 +309,14 @@ export class Proof {
     this.#log.emit({ type: 'warning', round: last === null ? null : round, message })
   }
 
-  /** The gates that have not run yet before round 1, or since the template has added them. */
+  /** Gates that still have to run before round 1, or since the template added them. */
   get #due(): readonly Gate[] {
     const { gates, addedGates, before, last } = withoutScope(this.#log.state)
     const done = new Set(before.map(({ gate }) => gate))
     return (last === null ? gates : addedGates).filter(({ name }) => !done.has(name))
   }
 
-  /** Tells which files that added gates protect are not what the session began with. */
+  /** Journals the files protected by added gates that differ from the start of the session. */
   async #tellAdded(tree: string): Promise<void> {
     const state = withoutScope(this.#log.state)
     const gates = this.#due.filter(({ name }) => state.addedGates.some(added => added.name === name))
@@ -324,7 +324,7 @@ export class Proof {
     if (start !== null) await this.#tellProtected(state.last?.round ?? 0, start, tree, { ...state, gates })
   }
 
-  /** The session, and before it the session without its scope, if it is in one: what each has to pass is looked at by itself. */
+  /** The session; inside of a scope, the session without the scope first. Each is checked separately. */
   get #sides(): readonly SessionState[] {
     const { state } = this.#log
     return state.scope === null ? [state] : [withoutScope(state), state]
@@ -335,7 +335,7 @@ export class Proof {
     const { last, gates, gateConfiguration: known } = state
     const start = protectedSince(state) ?? tree
     const found = await this.#means.configuration(gates, start, tree, programs ?? known?.programs ?? null)
-    // Nobody has looked before in a session of an earlier version, or of which gates protect something only since it was resumed.
+    // No earlier check exists in sessions of an older version, or if gates protect files only since the resume.
     const isFirst = known === null && (programs !== undefined || found.digest !== null)
     if (!isFirst && (known?.digest ?? null) === found.digest) return
     const noted = programs === undefined ? {} : { programs }
@@ -348,7 +348,7 @@ export class Proof {
     return means
   }
 
-  /** Keeps a savepoint and journals it; false if that failed. */
+  /** Creates a savepoint and journals it; false if that failed. */
   async #save(round: number, tree: string, signal?: AbortSignal): Promise<boolean> {
     const of = { session: this.#log.state.id, round, tree, ...(signal === undefined ? {} : { signal }) }
     const kept = await this.#means.keepSavepoint(of)
@@ -372,16 +372,16 @@ export class Proof {
     if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count, ...inScope(of) })
   }
 
-  /** Of many files only some are named in the round's end. */
+  /** Returns true if the round changed the project file. */
   async #hasChangedProject({ changed, changedCount, treeBefore, treeAfter }: EndedRound): Promise<boolean> {
     if (changed.includes(PROJECT_FILE)) return true
-    // Not all that a large round changed is listed.
+    // The event of a large round lists only some of the changed files.
     if (changedCount <= changed.length) return false
     return (await this.#means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
   }
 }
 
-/** What an action at the end of a session resolves with; null where its look at the files was ended. */
+/** Returns the result of an action at the session's end; null if its look at the files was aborted. */
 async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
   try {
     return await action()
@@ -391,13 +391,13 @@ async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** Where there is no room for it, the session ends all the same. */
+/** Ignores a full disk: the session ends all the same. */
 function unlessFull(error: unknown): null {
   if (isDiskFull(error)) return null
   throw error
 }
 
-/** Journals what was put back, and what could not be. `round`: the last that ended, if left out. */
+/** Journals what was restored and what could not be. `round`: the last that ended, if left out. */
 export function emitRestored(
   log: SessionLog,
   restored: Awaited<ReturnType<RepositoryGuard['check']>>,

@@ -10,29 +10,32 @@ import type { Finding } from '../../core/rules/review.ts'
 import { MOST_WORDS_CHARACTERS } from '../../core/state/persons-words.ts'
 import type { TemplateSetup } from '../../core/template.ts'
 
-/** What a review is made of. */
+/** Parts of a review's input. */
 export interface ReviewMatter {
   /** The person's own words. */
   goal: string
-  /** What they said while it was worked on, the last one last: it is a part of the goal. Left out: nothing. */
+  /** Words of the person during the work, oldest first: part of the goal. Undefined: none. */
   said?: readonly string[]
-  /** How the gates came out on what is reviewed; none: there are no gates. */
+  /** Results of the gates on the reviewed tree; empty: no gates. */
   gates: readonly GateResult[]
-  /** The files that gates protect and that are not what they were when the session began. */
+  /** Protected files that have changed since the start of the session. */
   protectedFiles: EventOf<'protected-changed'>['files']
-  /** Configuration that gates run through and that is not what it was; left out: none. */
+  /** Changed configuration of the gates; undefined: none. */
   configuration?: EventOf<'gate-configuration'>['files']
-  /** What came of running the gates without the work; left out: they were not. */
+  /** Results of the gates without the work; undefined: not run. */
   counterProofs?: readonly CounterProof[]
-  /** What the review before this one found; none: it is the first. */
+  /** Findings of the previous review; empty: this is the first. */
   earlier: readonly Finding[]
-  /** Unified diff (`diff --git …`) from what the session began with to what is reviewed; null: that is not known any more. */
+  /** Unified diff (`diff --git …`) from the start of the session to the reviewed tree; null: no longer known. */
   diff: string | null
-  /** Whether the diff goes on after that. */
+  /** True if the diff is cut. */
   isCut?: boolean
 }
 
-/** The developer instructions of a reviewer: `prompt` (the text of `prompts/review.md`) with the work directory filled in. */
+/**
+ * Returns the developer instructions of a reviewer: `prompt` (text of `prompts/review.md`) with the work directory filled
+ * in.
+ */
 export function reviewInstructions(prompt: string, directory: string): string {
   return fillPlaceholders(prompt, { directory })
 }
@@ -40,13 +43,13 @@ export function reviewInstructions(prompt: string, directory: string): string {
 const DIFF_UNKNOWN =
   'What was changed since the work began is not known. Look at the work itself, and at its tests as though all of them had been changed.'
 
-/** The most of each part, in characters: together less than the 1,048,576 that codex takes in one turn. */
+/** Longest text of each part, in characters: together less than codex's limit of 1,048,576 for one turn. */
 const MOST = { goal: 250_000, said: 60_000, gates: 100_000, protectedFiles: 60_000, earlier: 100_000, diff: 300_000 }
 
 /**
- * The input of a review's turn, at most 1,000,000 characters. What agents wrote or their programs printed stands between two
- * lines that nothing in it can contain, for they hold its hash. Of a diff with more than 300,000 characters, each file is
- * cut to its share, those that gates protect last, and what is not shown is named. Pure.
+ * Returns the input of a review's turn, at most 1,000,000 characters. Text of agents and programs is between two lines with
+ * its hash, which the text cannot contain. A diff above 300,000 characters is cut: each file gets its share, protected files
+ * are cut last, and cut files are named. Pure.
  */
 export function reviewInput(matter: ReviewMatter): string {
   const {
@@ -99,13 +102,13 @@ export function reviewInput(matter: ReviewMatter): string {
   return joined(parts).replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
-/** What agents wrote or programs printed, between two lines with its hash, which it cannot contain itself. Pure. */
+/** Encloses text of agents or programs between two lines with its hash, which it cannot contain. Pure. */
 export function fenced(text: string): string {
   const mark = createHash('sha256').update(text).digest('hex').slice(0, 16)
   return `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
 }
 
-/** Paragraphs of an input; null: it is left out. Pure. */
+/** Joins the paragraphs of an input; null parts are left out. Pure. */
 export function joined(parts: readonly (string | null)[]): string {
   return parts.filter(part => part !== null).join('\n\n')
 }

@@ -18,12 +18,12 @@ interface ReviewClaimOptions {
   clock: Clock
   means: Pick<ProofEnvironment, 'reviewer'>
   answers: Answers
-  /** The thread as it is started, with its provider. */
+  /** Returns the thread as it is started, with its provider. */
   threadOf(thread: ThreadSpec): ThreadSpec
   playOf(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'>
 }
 
-/** Has the tree that is claimed to be done reviewed, and journals what came of it. Answers how the review's turn ended. */
+/** Has a claimed tree reviewed and journals the result. Resolves with the outcome of the review's turn. */
 export async function reviewClaim(
   causes: readonly ReviewCause[],
   tree: string,
@@ -67,19 +67,19 @@ export async function reviewClaim(
   return outcome
 }
 
-/** A review to be played: of the session's how many-th, after which round, and the input of its turn. */
+/** A review to play: its number, the round before it, and the input of its turn. */
 interface ReviewToPlay {
   round: number
-  /** From 1. */
+  /** Number of the review in the session, from 1. */
   review: number
   input: string
-  /** The scope that it is of; left out: the session itself. */
+  /** Name of its scope; undefined: the session itself. */
   of?: string | undefined
 }
 
 /**
- * Plays one review, on a thread that was prepared `readOnly`, as a round is played: what the reviewer does is journaled
- * and shown, and recorded as `review-001.ndjson`, of a scope as `review-NAME-001.ndjson`.
+ * Plays one review like a round, on a thread prepared as `readOnly`. Its record is `review-001.ndjson`, of a scope
+ * `review-NAME-001.ndjson`.
  */
 export async function playReview(
   prepared: PreparedRound,

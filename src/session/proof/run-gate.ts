@@ -18,35 +18,35 @@ interface GateDoor {
 
 export interface GateOptions {
   door: GateDoor
-  /** Null: nobody looks what it does to the files, which are thrown away. */
+  /** Work tree to watch; null: its changes are thrown away, so nobody checks them. */
   workTree: WorkTree | null
-  /** Fingerprint of the work tree now, where it is known; taken otherwise. */
+  /** Current fingerprint of the work tree; undefined: it is taken. */
   tree?: string
   signal: AbortSignal
-  /** Replaces secrets in what the gate printed. */
+  /** Replaces secrets in the gate's output. */
   redact(text: string): string
-  /** What to say of one that did not pass, by its output: a sentence, null if nothing; left out: nothing. */
+  /** Returns a note on the output of a gate that did not pass; null or undefined: none. */
   explain?(output: string): string | null
-  /** The most that is kept of what it printed, characters; 4,000 if left out. */
+  /** Longest kept output, characters; 4,000 if left out. */
   mostCharacters?: number
-  /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
+  /** True to run a failed gate again, to find out if it is flaky; the default. */
   isAgainOnFailure?: boolean
-  /** Whether it has failed on these very files before; left out: it has not. */
+  /** True if it has failed on these very files before; undefined: it has not. */
   hasFailedHere?: boolean
-  /** Whether a gate that fails and passes may do so because of the work; asked of such a one. Left out: it does not. */
+  /** Called for a flaky gate: resolves with true if the work may be the cause. Undefined: it is not. */
   isFlakyByWork?: () => Promise<boolean>
-  /** How many tests the gate has run by the reports that it has written since a moment (Unix time, ms); null or left out: not known. */
+  /** Returns the number of tests in reports written since a moment (Unix time, ms); null or undefined: unknown. */
   testsInReports?: (run: string, since: number) => Promise<number | null>
-  /** Whether it may write nothing at all; left out: what the rounds may. */
+  /** True: it may write nothing; undefined: as the rounds. */
   readOnly?: true | undefined
-  /** Absolute paths that it may neither read nor make; left out: none. */
+  /** Absolute paths that it may neither read nor create; undefined: none. */
   unreadable?: readonly string[] | undefined
 }
 
 /**
- * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky, and so is one that
- * has failed on the same files before. If that may be because of the work, it has to pass three times in a row. Looks what it has
- * changed of the files that it checks. However it comes out is a value.
+ * Runs a gate, and again if it fails and left the files unchanged. A gate that then passes, or that failed on the same files
+ * before, is flaky. If the work may be the cause, it must pass three times in a row. Reports its changes of checked files.
+ * Each end is a value.
  */
 export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate> {
   const {
@@ -90,7 +90,7 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate
   }
 }
 
-/** The most of what a gate or a command printed that stands in its event. */
+/** Longest output of a gate or command in its event, characters. */
 export const OUTPUT_CHARACTERS = 4_000
 const CHANGED_PATHS = 50
 
@@ -107,20 +107,20 @@ function problemOf(run: LineEnd, { network }: Gate, { redact, explain }: GateOpt
   return explain?.(run.output) ?? (network ? null : networkRefused(run.output))
 }
 
-/** How often a gate that may be flaky by the work, or a check, has to pass once more after it has failed and passed. */
+/** Further passes that a check, or a gate that is flaky by the work, needs after it failed and passed. */
 export const MORE_PASSES = 2
 
 function isPassed(run: LineEnd | undefined): boolean {
   return run !== undefined && statusOf(run) === 'passed'
 }
 
-/** `shown`: the first run that did not pass. A last run that neither passed nor was cut short by us changes nothing of it. */
+/** Returns the status of all runs. `shown`: the first failed run; an inconclusive last run does not change its status. */
 function statusOfAll(shown: LineEnd, last: LineEnd): GateResult['status'] {
   if (statusOf(last) === 'broken-off') return 'broken-off'
   return statusOf(last) === 'passed' && !isPassed(shown) ? 'flaky' : statusOf(shown)
 }
 
-/** The status by which such an end is journaled. */
+/** Returns the journaled status of an end. */
 export function statusOf(run: LineEnd): Exclude<GateResult['status'], 'flaky'> {
   if (run.kind !== 'exited') return run.kind
   return run.exitCode === 0 ? 'passed' : 'failed'

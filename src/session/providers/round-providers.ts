@@ -7,10 +7,10 @@ import { CODEX_LOGIN, loginOfEngine } from '../../core/state/usage.ts'
 import type { RunnerPolicy } from '../options.ts'
 import type { SessionLog } from '../session-log.ts'
 
-/** What a round is run on: the provider that it is meant for, or codex's default model in its place. */
+/** The model of a round: its own provider, or codex's default model as the replacement. */
 export type Way = 'own' | 'remote'
 
-/** What is done before a thread may run. `until`: Unix time, ms. */
+/** The result of a look at a provider. `until`: Unix time, ms. */
 type ProviderLook =
   | { kind: 'ready' }
   | { kind: 'wait'; cause: RoundOutcome; until: number; isBack(signal: AbortSignal): Promise<boolean> }
@@ -20,37 +20,37 @@ interface RoundProvidersOptions {
   log: SessionLog
   clock: Clock
   providers: Providers
-  /** `maxWaitMs`: the longest that one may be waited for. */
+  /** `maxWaitMs`: longest wait for a provider. */
   policy: Pick<RunnerPolicy, 'maxWaitMs'>
 }
 
-/** Which provider the threads of a session are of, whether it is there, and what is done while it is not. */
+/** Chooses the provider of each thread, probes it, and decides what to do while it is away. */
 export class RoundProviders {
   readonly #options: RoundProvidersOptions
-  /** What came of the last look, for the one round that is run next. */
+  /** Result of the last look, valid for the next round only. */
   #looked: { key: string; way: Way } | null = null
-  /** Since when one has been away; Unix time, ms. */
+  /** Time since which a provider has been away; Unix time, ms. */
   #awaySince: number | null = null
-  /** Those that cannot work for a reason that does not pass by itself. */
+  /** Providers with a lasting problem. */
   readonly #unusable = new Set<string>()
-  /** Those of which a person was told that the session goes on without them. */
+  /** Providers already reported to a person as replaced. */
   readonly #told = new Set<string>()
 
   constructor(options: RoundProvidersOptions) {
     this.#options = options
   }
 
-  /** As `withProvider`. */
+  /** Completes a thread, as `withProvider` does. */
   complete(thread: ThreadSpec): ThreadSpec {
     return this.#onEngine(withProvider(thread, this.#options.providers))
   }
 
-  /** As `reviewerWithProvider`. */
+  /** Completes a reviewer's thread, as `reviewerWithProvider` does. */
   completeReviewer(thread: ThreadSpec): ThreadSpec {
     return this.#onEngine(reviewerWithProvider(thread, this.#options.providers))
   }
 
-  /** The same of an agent that works for a round: it goes the way of that round's own thread. */
+  /** Completes the thread of an agent that works for a round: it uses the same way as the round's thread. */
   completeFor(round: ThreadSpec, thread: ThreadSpec): ThreadSpec {
     if (thread.engine !== undefined) return thread
     const { byName, usual } = this.#options.providers
@@ -60,7 +60,7 @@ export class RoundProviders {
     return { provider, ...thread, model: byName.get(provider)?.model ?? null }
   }
 
-  /** How the thread, which is complete, may run; null if its provider has to be looked at first. Each look is good for one round. */
+  /** Returns the way of a complete thread; null if its provider must be probed first. Each probe is valid for one round. */
   take(thread: ThreadSpec): Way | null {
     if (thread.provider === undefined) return 'own'
     const looked = this.#looked
@@ -68,14 +68,14 @@ export class RoundProviders {
     return looked?.key === keyOf(thread) ? looked.way : null
   }
 
-  /** A complete thread that goes this way. */
+  /** Returns a complete thread for this way. */
   follow(thread: ThreadSpec, way: Way): ThreadSpec {
     if (way === 'own') return thread
     const { provider: _, ...rest } = thread
     return { ...rest, model: this.#options.providers.remoteModel }
   }
 
-  /** Asks the provider of a complete thread whether it is there, and says what follows by its rule `when_away`. */
+  /** Probes the provider of a complete thread, and applies its rule `when_away`. */
   async look(thread: ThreadSpec, signal: AbortSignal): Promise<ProviderLook> {
     const { providers } = this.#options
     const { provider: name = CODEX_PROVIDER, model } = thread
@@ -87,16 +87,13 @@ export class RoundProviders {
       this.#tellRemote(name, problem.message)
       return this.#go(thread, 'remote')
     }
-    // Neither a name nor a key mends itself.
+    // A wrong name or key does not repair itself.
     if (provider.whenAway === 'stop' || problem.kind !== 'away')
       return { kind: 'end', outcome: needsPerson(problem.message, name) }
     return this.#wait(problem, async over => (await providers.ask(provider, model, over)) === null)
   }
 
-  /**
-   * What follows a round on a provider that failed in a way that does not pass by itself; null where nothing else follows
-   * than after any other round.
-   */
+  /** Returns the reaction to a provider's lasting failure; null: the common reaction applies. */
   after({ class: end, message }: RoundOutcome, { provider: name }: ThreadSpec): AfterRound | null {
     if (name === undefined || (end !== 'config' && end !== 'auth' && end !== 'quota')) return null
     const why = message ?? `The provider ${name} cannot be used.`
@@ -107,7 +104,7 @@ export class RoundProviders {
     return { kind: 'ask-template' }
   }
 
-  /** The thread on the engine that the session fell back on, which knows neither the models nor the efforts of the other. */
+  /** Moves a thread to the fallback engine, which does not know the other's models and efforts. */
   #onEngine(thread: ThreadSpec): ThreadSpec {
     const { engine } = this.#options.log.state
     if (engine === null || thread.engine !== undefined || thread.provider !== undefined) return thread
@@ -152,32 +149,32 @@ export class RoundProviders {
   }
 }
 
-/** The thread as it is started: with its provider and model, or without a provider where that is codex's own. Pure. */
+/** Returns the thread as it is started: with provider and model, or without a provider for codex's own. Pure. */
 function withProvider(
   thread: ThreadSpec,
   { byName, usual, remoteModel }: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
-  // What is replayed asks no model, and another engine has a login of its own.
+  // A replay uses no model, and another engine has its own login.
   const isOfCodex = thread.engine === undefined || loginOfEngine(thread.engine) === CODEX_LOGIN
   const { provider: name = thread.recording === undefined && isOfCodex ? usual : CODEX_PROVIDER, ...rest } = thread
   if (name !== CODEX_PROVIDER) return { ...rest, provider: name, model: rest.model ?? byName.get(name)?.model ?? null }
-  // The agents of a session on a provider have that one's model.
+  // The agents of a session on a provider use its model.
   const isOfUsual = usual !== CODEX_PROVIDER && rest.model === byName.get(usual)?.model
   return isOfUsual ? { ...rest, model: remoteModel } : rest
 }
 
-/** The same of a reviewer: a model that is set without its provider is one of codex's, and no other provider has it. Pure. */
+/** Like `withProvider` for a reviewer: a model without a provider is codex's, and no other has it. Pure. */
 export function reviewerWithProvider(
   thread: ThreadSpec,
   providers: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
-  // Another engine than that of the rounds has a login of its own.
+  // A different engine has its own login.
   if (thread.engine !== undefined) return thread
   const isOfUsual = thread.provider === undefined && providers.usual !== CODEX_PROVIDER
   return withProvider(isOfUsual ? { ...thread, model: null } : thread, providers)
 }
 
-/** Whose model a name means: `provider/model`, `provider` for its own model, else a model of the usual provider. Pure. */
+/** Parses a model name: `provider/model`, `provider` for its own model, or a model of the usual provider. Pure. */
 export function namedModel(name: string, byName: Providers['byName']): { model: string | null; provider?: string } {
   const [first = '', ...rest] = name.split('/')
   const isProvider = first === CODEX_PROVIDER || byName.has(first)

@@ -6,18 +6,18 @@ import { eachEvent } from './journal.ts'
 import type { Records } from './records.ts'
 import { type LockOptions, readRunLock, takeRunLock } from './run-lock.ts'
 
-/** What a person has answered to a question of an agent. */
+/** A person's answer to an agent's question. */
 export interface QuestionAnswer {
   answer: string
-  /** ISO 8601 in UTC. */
+  /** Time of the answer, ISO 8601 in UTC. */
   at: string
-  /** Id of the queued prompt that it became; left out: its session was told while it ran. */
+  /** Id of the queued prompt made from it; undefined: it went to the running session. */
   queued?: string
-  /** Which round of its session was told: the one that ran, or the next one. */
+  /** The round that received it: the running one or the next one. */
   told?: 'round' | 'next-round'
 }
 
-/** Of the longest prompt, every character of it written as `\u0000`. */
+/** Size of the longest prompt with each character written as `\u0000`. */
 const MOST_BYTES = 8 * 1024 * 1024
 
 const schema = v.object({
@@ -27,7 +27,7 @@ const schema = v.object({
   told: v.exactOptional(v.picklist(['round', 'next-round'], 'use "round" or "next-round"')),
 })
 
-/** The answer to a question of a session; null if there is none yet. A `UserError` if its file cannot be read. */
+/** Returns the answer to a question of a session; null: none yet. Throws a `UserError` if its file cannot be read. */
 export async function readAnswer(records: Records, session: string, question: string): Promise<QuestionAnswer | null> {
   const path = records.answer(session, question)
   const read = await readBoundedText(path, MOST_BYTES)
@@ -46,10 +46,7 @@ export async function readAnswer(records: Records, session: string, question: st
   )
 }
 
-/**
- * Keeps others from answering a question until it is disposed; null if somebody is at it just now. One whose process has
- * died does not count.
- */
+/** Locks a question for an answer until disposed; null if another live process holds it. */
 export async function claimAnswer(
   records: Records,
   session: string,
@@ -62,13 +59,13 @@ export async function claimAnswer(
   } catch (error) {
     if (!(error instanceof UserError) || error.exitCode !== 6) throw error
     const { state } = await readRunLock(path, options.platform)
-    // Only a person can say that these are over, and the error says how.
+    // Only a person can end these, and the error says how.
     if (state === 'elsewhere' || state === 'unreadable') throw error
     return null
   }
 }
 
-/** Keeps an answer, in the place of an older one. */
+/** Stores an answer, and replaces an older one. */
 export async function writeAnswer(
   records: Records,
   session: string,
@@ -89,21 +86,21 @@ function parsed(path: string, text: string): unknown {
   }
 }
 
-/** A question that an agent has asked (`agent`: one that works for that of the round), and what a person has answered. */
+/** A question of an agent with the person's answer. `agent`: one that works for the round's agent. */
 export interface AskedQuestion extends Omit<EventOf<'question-asked'>, 'type'> {
   session: string
-  /** ISO 8601 in UTC. */
+  /** Time of the question, ISO 8601 in UTC. */
   at: string
   answer: QuestionAnswer | null
 }
 
-/** How a person names a question: `20261120_1/Q1`. */
+/** Returns a person's name for a question: `20261120_1/Q1`. */
 export function questionId({ session, question }: Pick<AskedQuestion, 'session' | 'question'>): string {
   return `${session}/${question}`
 }
 
 /**
- * The questions of a session, in their order.
+ * Returns the questions of a session in their order.
  * @param onProblem told a sentence for each answer that cannot be read, which then counts as none
  */
 export async function questionsOf(
@@ -115,7 +112,7 @@ export async function questionsOf(
   const add = (event: Recorded) => {
     if (event.type !== 'question-asked') return
     const { round, question, text, options, assumption, agent, at } = event
-    // It becomes a part of the name of a file.
+    // The id becomes part of a file name.
     if (!/^Q[1-9]\d{0,5}$/.test(question)) return
     const by = agent === undefined ? {} : { agent }
     questions.push({ session, at, round, question, text, options, assumption, ...by, answer: null })
@@ -140,7 +137,8 @@ async function answerOrProblem(
 }
 
 /**
- * The prompt that an answer becomes; its first line tells it from others. What the agent wrote is quoted, for all of it reads as the person's.
+ * Returns the prompt for an answer, identified by its first line. It quotes the agent's words, because the whole counts as
+ * the person's.
  * @param before what the person answered before, if that was worked on already
  */
 export function promptOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
@@ -149,7 +147,7 @@ export function promptOfAnswer(asked: AskedQuestion, answer: string, before: str
   return answerInWords(asked, answer, before, when)
 }
 
-/** What the session that has asked is told while it runs; in all else as `promptOfAnswer`. */
+/** Returns the remark for the running session that asked; otherwise like `promptOfAnswer`. */
 export function remarkOfAnswer(asked: AskedQuestion, answer: string, before: string | null): string {
   const { round, agent } = asked
   const who = agent === undefined ? '' : `, from ${agent}`
@@ -175,7 +173,7 @@ ${answer}
 Change the work accordingly, and whatever was built on the assumption, where my answer differs from it. Where the work agrees with my answer already, check that, and leave it as it is.`
 }
 
-/** On one line of at most 60 characters. */
+/** Shortens a text to one line of at most 60 characters. */
 function inShort(text: string): string {
   const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim()
   return line.length > 60 ? `${line.slice(0, 59).trimEnd().toWellFormed()}…` : line

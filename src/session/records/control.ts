@@ -10,11 +10,9 @@ import { REPLY_CODES, type Reply, type ReplyCode } from '../../core/shapes/reply
 import { readBoundedText, renameIfThere, succeeds, writeWholeFile } from '../../platform/files.ts'
 
 /**
- * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`, and not
- * after `signal`. Never throws for want of a run: then the code is `not-taken`, and the command is taken back.
- *
- * One command is one file: `<name>.json`, renamed to `<name>.taken` by the run that handles it, which then writes
- * `<name>.reply.json`.
+ * Sends a command to the run that watches this directory, and waits for its reply: at most twice `timeoutMs`, and not after
+ * `signal`. Without a run it removes the command and returns the code `not-taken`. A command is a file `<name>.json`. The
+ * run renames it to `<name>.taken`, and then writes `<name>.reply.json`.
  */
 export async function sendCommand(
   directory: string,
@@ -42,10 +40,10 @@ export async function sendCommand(
 }
 
 /**
- * Hands every command that is sent from now on to `handle`, one after the other in the order they were sent. Older
- * ones were meant for a run that has ended, and are answered so, but for those sent after `since` (Unix time, ms): when this run began. Files that hold no command are renamed to `<name>.broken`.
- * Disposing it resolves when the command in hand is answered, and those that wait are told that the run has ended.
- * A file operation that fails costs that command its answer, never the run: whoever asked is told so by the timeout.
+ * Passes each new command to `handle`, one at a time in the order of sending. Answers commands of an ended run: those from
+ * before `since` (Unix time, ms), the start of this run. Renames invalid files to `<name>.broken`. Disposal waits for the
+ * reply to the current command and tells the waiting ones that the run has ended. A failed file operation costs that command
+ * its reply, never the run; its sender then times out.
  */
 export async function watchCommands(
   directory: string,
@@ -77,12 +75,12 @@ export async function watchCommands(
   }
 }
 
-/** For what a watcher has missed, or where there can be none. */
+/** Poll interval for missed changes, or without a watcher, ms. */
 const POLL_MS = 500
 const MOST_BYTES = 8 * 1024 * 1024
-/** After this the one who asked has gone. */
+/** Age at which the sender of a command has left, ms. */
 const OLD_REPLY_MS = 60_000
-/** After this nobody looks any more for what a broken command had been. */
+/** Age at which broken commands are removed, ms. */
 const OLD_BROKEN_MS = 24 * 3_600_000
 
 async function handleOne(directory: string, name: string, handle: (command: Command) => Promise<Reply>): Promise<void> {
@@ -104,7 +102,7 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
 
 async function answerOld(directory: string, clock: Clock, since = Number.POSITIVE_INFINITY): Promise<void> {
   for (const name of await commandNames(directory).catch(() => [])) {
-    // Its name begins with when it was sent.
+    // The name begins with the time of sending.
     if (Number.parseInt(name, 10) >= since) continue
     const path = join(directory, name)
     await succeeds(answer(path, { code: 'run-ended', message: 'The run that it was for has ended.' }))
@@ -141,9 +139,9 @@ async function waitForReply(
   }
 }
 
-/** Whether a directory may have changed. */
+/** Watches a directory for changes. */
 interface Changes extends Disposable {
-  /** Resolves at the next change, or at once if there was one since the last call, or after `ms`. */
+  /** Resolves at the next change, at once after an unseen change, or after `ms`. */
   next(ms: number): Promise<void>
 }
 
@@ -162,7 +160,7 @@ function watchChanges(directory: string, clock: Clock): Changes {
   }
 }
 
-/** Linux has a limited number of watchers, and network file systems have none: then the polling has to do. */
+/** Watches if possible. Linux limits the number of watchers, and network file systems have none: then only polling works. */
 function watchIfPossible(directory: string, onChange: () => void): () => void {
   try {
     const watcher = watch(directory, onChange)
@@ -260,29 +258,30 @@ export const commandSchema = v.variant('type', [
 ])
 
 /**
- * What a person may ask of a run, from its own screen or from another terminal. `steer-agent` and `stop-agent` mean one of
- * the agents at work. `answer` tells the `agent` that asked `question` in `session` the `text`, question and answer.
- * `replan` has the plan changed as the text says; the session holds then, unless it is to `go` on. `secret` says that a
- * secret was set. `watch` asks for what the session does just now, for one minute, because the process `pid` shows it to
- * somebody (`startTime` as of `startTimeOf`).
- * `at`: when it was asked, ISO 8601 in UTC.
+ * A person's command to a run, from its own screen or another terminal.
+ * - `steer-agent`, `stop-agent`: for one agent at work.
+ * - `answer`: gives `text`, question and answer, to the `agent` that asked `question` in `session`.
+ * - `replan`: changes the plan as the text says; the session then holds, unless `go`.
+ * - `secret`: a secret was set.
+ * - `watch`: asks for the current work for one minute, to show it in process `pid` (`startTime` as of `startTimeOf`).
+ * - `at`: time of the request, ISO 8601 in UTC.
  */
 export type Command = v.InferOutput<typeof commandSchema>
 
-/** Why the text of a command cannot be one, as a sentence; null if it can, or there is none. */
+/** Returns a sentence on why the text of a command is invalid; null if it is valid or absent. */
 export function problemOfCommand(command: Pick<Command, 'type'> & { text?: string }): string | null {
   return command.text === undefined ? null : problemOfPrompt(command.text)
 }
 
-/** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
+/** Reply to an unknown command. Older versions send this text, so it must not change. */
 export const NOT_KNOWN = 'This is not a command that the run knows.'
 
-/** A reply as its file holds it: `delivered` and `kept` are what versions without a code decide by. */
+/** Returns the JSON of a reply. Versions without a code use `delivered` and `kept`. */
 export function replyToJson({ code, message }: Reply): string {
   return JSON.stringify({ code, delivered: code === 'done', ...(code === 'kept' ? { kept: true } : {}), message })
 }
 
-/** The reply in a file of any version. A code that this version does not know says no more than the older fields. */
+/** Schema of a reply of any version. For an unknown code, the older fields decide. */
 export const replySchema = v.pipe(
   v.object({
     code: v.optional(v.string()),

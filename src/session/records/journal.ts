@@ -16,19 +16,19 @@ import { type JournalRead, readSnapshot, type SnapshotCheck } from './snapshot.t
 const FORMAT = 'codemachine-journal'
 const VERSION = 1
 const CHUNK_BYTES = 64 * 1024
-/** The longest line that is read. No event comes near it: texts in events are bounded. */
+/** Longest line that is read, in bytes. Texts in events are bounded, so no event is nearly as long. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
-/** The append-only record of one session. One owner; a line has reached the operating system when `append` returns. */
+/** The append-only record of one session. One owner; `append` returns when the operating system has the line. */
 export interface Journal extends AsyncDisposable {
   append(event: Recorded): void
-  /** Resolves when everything appended before is on the disk. */
+  /** Resolves when all appended events are on disk. */
   sync(): Promise<void>
 }
 
 /**
- * Opens a journal for appending. A new one gets its first line, which names the format and its version; one whose last
- * line was torn gets the missing newline, so that the next event stands on a line of its own.
+ * Opens a journal for appending. A new journal gets a first line with format and version. After a torn last line it adds the
+ * missing newline, so that the next event has its own line.
  */
 export function openJournal(path: string): Journal {
   const fd = openSync(path, 'a+', 0o600)
@@ -46,7 +46,7 @@ export function openJournal(path: string): Journal {
       while (written < bytes.length) written += writeSync(fd, bytes, written)
       torn = false
     } catch (error) {
-      // Taken back, the part of a line is no tear in the middle once there is room for more.
+      // Remove the partial line, so that it does not tear the journal once there is room again.
       if (written > 0) ftruncateSync(fd, fstatSync(fd).size - written)
       throw failure(error)
     }
@@ -68,7 +68,7 @@ export function openJournal(path: string): Journal {
     append: write,
     sync,
     async [Symbol.asyncDispose]() {
-      // What has failed before is what the person is told: a second error would stand in front of it.
+      // Report only the first failure: a second error would hide it.
       const toldBefore = failed
       try {
         await sync()
@@ -90,9 +90,9 @@ function lastByte(fd: number, size: number): number | undefined {
 }
 
 /**
- * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
- * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
- * of a newer or foreign format, no regular file, or cannot be read. Returns how far it was read.
+ * Yields the events of a journal in order, read in bounded chunks. Skips blank, torn and invalid lines and unknown event
+ * types. A missing file yields none. Throws a `UserError` for a newer or foreign format, a file that is not regular, or a
+ * read error. Returns the read position.
  */
 export async function* readJournal(path: string, options: ReadOptions = {}): AsyncGenerator<Recorded, JournalRead> {
   const lines = new JournalLines(path, options)
@@ -100,7 +100,7 @@ export async function* readJournal(path: string, options: ReadOptions = {}): Asy
   return lines.read
 }
 
-/** The events of a journal, as many at a time as a piece of the file has. */
+/** Yields the events of a journal, one array per chunk of the file. */
 async function* piecesOf(
   path: string,
   lines: JournalLines,
@@ -118,11 +118,11 @@ async function* piecesOf(
   if (!wholeLines) yield lines.end()
 }
 
-/** The bytes of a file from a place on, at most so many at a time. A stream would bring all of Node's streams with it, which a look does without. */
+/** Yields the bytes of a file from a position, in chunks. A stream would load all of Node's streams. */
 async function* chunksOf(path: string, start: number, mostBytes: number): AsyncGenerator<Buffer> {
   await using file = await openRegularFile(path)
   for (let position = start; ; ) {
-    // Whoever gets a piece keeps it.
+    // The receiver keeps the buffer.
     const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(mostBytes), position })
     if (bytesRead === 0) return
     position += bytesRead
@@ -130,26 +130,26 @@ async function* chunksOf(path: string, start: number, mostBytes: number): AsyncG
   }
 }
 
-/** Nothing of a journal. */
+/** Read position at the start of a journal. */
 export const JOURNAL_START: JournalRead = { bytes: 0, rubbish: 0, isLastRubbish: false }
 
-/** What is read of a journal; left out: all of it. */
+/** Options of a read; undefined: the whole journal. */
 interface ReadOptions {
-  /** Where to begin: how far it was read before. */
+  /** Start position: the result of an earlier read. */
   from?: JournalRead
-  /** Leaves out a last line without its newline, which may yet become another. */
+  /** Skips a last line without a newline, which may still change. */
   wholeLines?: boolean
-  /** Passes over lines in which this word, such as a type, does not stand as a whole string; those that are rubbish are not counted then. */
+  /** Skips lines without this word, such as a type, as a whole string; invalid lines are then not counted. */
   only?: string
-  /** How long the pieces are that are read at once. */
+  /** Size of a chunk, in bytes. */
   chunkBytes?: number
-  /** Ends the reading behind such a piece. */
+  /** Ends the read after the current chunk. */
   signal?: AbortSignal
 }
 
 /**
- * Tells `onEvent` each event of a journal, as `readJournal` does, and resolves with how far it was read: for the whole of a
- * long one, where waiting for each event takes as long as folding it.
+ * Calls `onEvent` for each event of a journal, as `readJournal` yields them. Resolves with the read position. Faster for
+ * long journals: awaiting each event takes as long as folding it.
  */
 export async function eachEvent(
   path: string,
@@ -161,7 +161,7 @@ export async function eachEvent(
   return lines.read
 }
 
-/** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer or foreign format. */
+/** Parses the bytes of a journal into events. Throws a `UserError` at the first line of a newer or foreign format. */
 class JournalLines {
   readonly #splitter: LineSplitter
   #ready: Recorded[] = []
@@ -179,7 +179,7 @@ class JournalLines {
     this.#splitter = new LineSplitter(line => {
       if (this.#first) refuseForeign(path, line)
       this.#first = false
-      // To look for a word in a line takes a tenth of the time that it takes to parse it.
+      // A search in a line takes a tenth of the time to parse it.
       if (!line.includes(named)) return
       const value = parsedOrNull(line)
       const isRubbish = value === null
@@ -190,20 +190,20 @@ class JournalLines {
     }, MAX_LINE_BYTES)
   }
 
-  /** How far the lines that are whole reach. */
+  /** Read position after the last complete line. */
   get read(): JournalRead {
     const bytes = this.#bytes - this.#splitter.unfinished
     return { bytes, rubbish: this.#rubbish, isLastRubbish: this.#isLastRubbish }
   }
 
-  /** The events whose lines have become whole. */
+  /** Returns the events of the lines that are complete now. */
   push(chunk: Buffer): Recorded[] {
     this.#bytes += chunk.length
     this.#splitter.push(chunk)
     return this.#take()
   }
 
-  /** The event of a last line without its newline. */
+  /** Returns the event of a last line without a newline. */
   end(): Recorded[] {
     this.#splitter.end()
     return this.#take()
@@ -216,10 +216,10 @@ class JournalLines {
   }
 }
 
-/** Why a journal cannot be read, as a sentence; null if it can, and if there is none. */
+/** Returns a sentence on why a journal cannot be read; null if it can, or does not exist. */
 export async function problemOfJournal(path: string): Promise<string | null> {
   try {
-    // What is wrong with the whole of it shows at its beginning.
+    // A problem of the whole journal shows in its first line.
     await firstEvent(path)
     return null
   } catch (error) {
@@ -228,21 +228,21 @@ export async function problemOfJournal(path: string): Promise<string | null> {
   }
 }
 
-/** True if a journal holds an event. Throws as `readJournal` does. */
+/** True if a journal has an event. Throws as `readJournal` does. */
 export async function hasEvents(path: string): Promise<boolean> {
   return (await firstEvent(path)) !== null
 }
 
-/** The first event of a journal; null if it holds none. Throws as `readJournal` does. */
+/** Returns the first event of a journal; null if it has none. Throws as `readJournal` does. */
 export async function firstEvent(path: string): Promise<Recorded | null> {
   for await (const event of readJournal(path, { chunkBytes: FIRST_BYTES })) return event
   return null
 }
 
-/** What comes after the first event is not parsed for nothing. */
+/** Chunk size for the first event, in bytes: small, because later events are not needed. */
 const FIRST_BYTES = 4 * 1024
 
-/** Whether a session is a call, by the first event of its journal; null if it holds none. Throws as `readJournal` does. */
+/** Returns if a session is a call, by its journal's first event; null if it has none. Throws as `readJournal` does. */
 export async function isCallSession(
   { journal, templates }: Pick<Records, 'journal' | 'templates'>,
   id: string,
@@ -253,9 +253,8 @@ export async function isCallSession(
 }
 
 /**
- * Whether all that a session has done was to replay recordings, so that it left no work: its first event says so, or each of its
- * rounds was replayed, and it has run and written nothing by itself. False of one that has done nothing yet. Throws as
- * `readJournal` does.
+ * True if a session only replayed recordings and left no work. Its first event says so, or all its rounds were replays and
+ * it ran and wrote nothing itself. False before any work. Throws as `readJournal` does.
  */
 export async function isReplayedSession({ journal }: Pick<Records, 'journal'>, id: string): Promise<boolean> {
   let hasReplayed = false
@@ -269,7 +268,7 @@ export async function isReplayedSession({ journal }: Pick<Records, 'journal'>, i
   return hasReplayed
 }
 
-/** The lock of whoever runs a session: its own if it is a call, else that of the work directory. Throws as `readJournal` does. */
+/** Returns the lock of a session's runner: a call's own, or the work directory's. Throws as `readJournal`. */
 export async function lockOfSession(
   records: Pick<Records, 'journal' | 'templates' | 'lock' | 'callLock'>,
   id: string,
@@ -277,7 +276,7 @@ export async function lockOfSession(
   return (await isCallSession(records, id)) ? records.callLock(id) : records.lock
 }
 
-/** Refuses what another program, or a newer version, has written. A first line that names no format is one that was torn. */
+/** Throws for a file of another program or a newer version. A first line without a format is a torn line. */
 function refuseForeign(path: string, firstLine: string): void {
   const header = parsedOrNull(firstLine)
   if (!isObject(header) || !('format' in header)) return
@@ -311,8 +310,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * The state of the session `id`, folded from its journal, of which a snapshot may stand for the beginning; null if the journal
- * holds no session. @param check what is asked of that snapshot
+ * Returns the state of the session `id`, folded from its journal or from a snapshot of its beginning; null: no session.
+ * @param check how strictly to check that snapshot
  */
 export async function foldJournal(
   records: Pick<Records, 'journal' | 'templates'>,
@@ -323,8 +322,8 @@ export async function foldJournal(
 }
 
 /**
- * The same, with the number of lines in the journal that are not JSON, without blank ones and a torn last one, and whether a
- * snapshot stood for its beginning.
+ * Like `foldJournal`, with the number of lines that are not JSON, except blank lines and a torn last one. `hasSnapshot`: a
+ * snapshot replaced the beginning.
  */
 export async function foldAndCount(
   records: Pick<Records, 'journal' | 'templates'>,
@@ -346,15 +345,15 @@ export async function foldAndCount(
   }
 }
 
-/** What a session has come to, and its last events, each with the session after it. */
+/** The state of a session, and its last events, each with the state after it. */
 export interface RecentPast {
   state: SessionState
   events: readonly { event: Recorded; state: SessionState }[]
-  /** How far the journal was read. */
+  /** Read position in the journal. */
   read: JournalRead
 }
 
-/** The last events of a session, at most `most`: read from a snapshot on, where there is one. Throws as `readJournal` does. */
+/** Returns a session's last events, at most `most`, read from a snapshot if possible. Throws as `readJournal`. */
 export async function recentPast(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
@@ -375,15 +374,15 @@ export async function recentPast(
 
 export interface FollowOptions {
   clock: Clock
-  /** Ends the following. */
+  /** Ends the iteration. */
   signal: AbortSignal
-  /** Asked whenever all that is written has been yielded: whether nothing more will come. */
+  /** Called after all written events have been yielded; true: nothing more follows. */
   isOver(): Promise<boolean>
 }
 
 /**
- * The events of a journal that is still being written, from its first on. An event is yielded when its line is whole,
- * so a torn last line counts once it is completed. Ends after `isOver` or with `signal`.
+ * Yields the events of a journal that is still being written, from the first. An event counts once its line is complete.
+ * Ends after `isOver` or with `signal`.
  */
 export async function* followJournal(path: string, options: FollowOptions): AsyncGenerator<Recorded> {
   const { signal, isOver } = options
@@ -399,12 +398,12 @@ export async function* followJournal(path: string, options: FollowOptions): Asyn
   }
 }
 
-/** A network drive tells nothing of what changes on it. */
+/** Poll interval, ms: a network drive reports no changes. */
 const POLL_MS = 1000
 
 /**
- * The sessions of a work directory, the oldest first, and a sentence for each whose journal cannot be read, or whose
- * template throws: that one is among them as a session of an unknown template is.
+ * Returns the sessions of a work directory, the oldest first, and a sentence for each unreadable journal or failing
+ * template. A session with a failing template is listed like one of an unknown template.
  */
 export async function readSessions(
   records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
@@ -412,7 +411,7 @@ export async function readSessions(
   const sessions: SessionState[] = []
   const problems: string[] = []
   const read = async (id: string, from: Pick<Records, 'journal' | 'templates'>) => {
-    // For the list, and for what was begun of the queue, which stands in its first event.
+    // The list and the count of started prompts need only the first event of the past part.
     const state = await foldJournal(from, id, 'ends')
     if (state !== null) sessions.push(state)
   }
@@ -421,14 +420,14 @@ export async function readSessions(
       await read(id, records)
     } catch (error) {
       problems.push(problemOfSession(id, error))
-      // What came of it is known all the same; whoever counts what was begun has to see it.
+      // Its result is known anyway, and the count of started prompts needs it.
       if (error instanceof TemplateError) await read(id, { journal: records.journal, templates: new Map() })
     }
   }
   return { sessions, problems }
 }
 
-/** Why a session cannot be folded, a sentence, of what was thrown; a bug of codemachine is thrown on. */
+/** Returns a sentence for an error of a fold; throws bugs of codemachine again. */
 export function problemOfSession(id: string, error: unknown): string {
   if (error instanceof UserError) return error.message
   if (error instanceof TemplateError) return `${id} cannot continue until its template is fixed: ${error.message}.`

@@ -5,27 +5,27 @@ import type { KeptText } from '../../core/events/events.ts'
 import type { TemplateSetup } from '../../core/template.ts'
 import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
-/** A text that a session begins with and keeps as it is, whatever becomes of the file that it came from. */
+/** A text at the session's start that it keeps unchanged, whatever happens to its source file. */
 export interface NewText {
-  /** A file name of ASCII letters, digits, `.`, `-` and `_`, at most 100; no two of a session differ in case alone. */
+  /** File name of ASCII letters, digits, `.`, `-` and `_`, at most 100; unique in a session, ignoring case. */
   name: string
   text: string
 }
 
-/** The texts that one session keeps: the folder `kept` of its records, where no agent can write. */
+/** The texts that one session keeps, in the folder `kept` of its records, where no agent can write. */
 interface KeptTexts {
-  /** Writes them, mode 0600. */
+  /** Writes the texts, mode 0600. */
   keep(texts: readonly NewText[]): Promise<readonly KeptText[]>
-  /** The text of this name. A `UserError` that names the file if it is gone, or is not what was kept. */
+  /** Returns the text of this name. Throws a `UserError` with the file if it is missing or changed. */
   read(name: string, kept: readonly KeptText[]): Promise<string>
-  /** What a template is given of a session that began with these. */
+  /** Returns these texts as a template gets them. */
   of(kept: readonly KeptText[]): TemplateSetup['kept']
 }
 
 const MOST_BYTES = 16 * 1024 * 1024
 const NAME = /^\w[\w.-]{0,99}$/
 
-/** Opens the texts in a session's folder of the records. The folder is made when there is something to keep. */
+/** Opens the texts in a session's folder of the records. Creates the folder with the first text. */
 export function openKeptTexts(sessionFolder: string): KeptTexts {
   const folder = join(sessionFolder, 'kept')
   const texts: KeptTexts = {
@@ -61,7 +61,7 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
 
 const MEND = 'restore it, or begin a new session.'
 
-/** Refuses texts that cannot be kept: before there is a session. A `UserError` for one that is too long, or holds a secret. */
+/** Checks the texts before there is a session. Throws a `UserError` for one that is too long or contains a secret. */
 export function refuseTexts(texts: readonly NewText[], redact: (text: string) => string): void {
   const names = new Set<string>()
   for (const { name, text } of texts) {
@@ -85,7 +85,7 @@ export function refuseTexts(texts: readonly NewText[], redact: (text: string) =>
   }
 }
 
-/** Without a byte order mark, which is lost when it is read. */
+/** Encodes a text without a byte order mark, which a read would drop. */
 function bytesOf(text: string): Buffer {
   return Buffer.from(text.toWellFormed().replace(/^\uFEFF+/, ''))
 }

@@ -4,26 +4,26 @@ import { clipEnd } from '../../base/text.ts'
 import type { Output, OutputKind } from '../../core/rules/outputs.ts'
 import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
-/** The outputs of one session: the folder `outputs` of its records. */
+/** The outputs of one session, in the folder `outputs` of its records. */
 export interface Outputs {
-  /** Writes one as a whole file, mode 0600, in place of one with this number and name; of a text with more than 1,048,576 characters the first. */
+  /** Writes one atomically, mode 0600, and replaces one with this number and name. Keeps the first 1,048,576 characters. */
   keep(output: { n: number; name: string; kind: OutputKind; text: string }): Promise<Output>
-  /** The whole text of one. If the file is gone, cannot be read or is not what was kept: its beginning, with a note of that. */
+  /** Returns the whole text of one. If the file is missing, unreadable or changed: its beginning with a note. */
   read(output: Output): Promise<string>
-  /** As `read`; null if the file is gone, cannot be read or is not what was kept. */
+  /** As `read`; null if the file is missing, unreadable or changed. */
   whole(output: Output): Promise<string | null>
 }
 
 const MOST_CHARACTERS = 1024 * 1024
-/** A character takes at most three bytes, and the note of what is left out a few more. */
+/** Longest file, in bytes: at most three per character, and some for the note on the cut. */
 const MOST_BYTES = 3 * MOST_CHARACTERS + 100
 const HEAD_CHARACTERS = 400
-/** Outputs that are kept at least; those before them go, a hundred at a time. */
+/** Fewest outputs to keep; older ones are removed a hundred at a time. */
 const MOST_FILES = 20_000
 const DROP_EVERY = 100
 const NAME_CHARACTERS = 40
 
-/** Opens the outputs in a session's folder of the records. The folder is made when there is something to keep. */
+/** Opens the outputs in a session's folder of the records. Creates the folder with the first output. */
 export function openOutputs(sessionFolder: string): Outputs {
   const folder = join(sessionFolder, 'outputs')
   const whole = async ({ file, sha256 }: Output) => {
@@ -46,7 +46,7 @@ export function openOutputs(sessionFolder: string): Outputs {
   }
 }
 
-/** What stands after the beginning of an output of which nothing more can be read. */
+/** Note after the beginning of an output whose rest cannot be read. */
 const GONE = '[… the rest of it is not kept any more]'
 
 /** Removes the outputs with numbers up to this one. */
@@ -55,7 +55,7 @@ async function dropUpTo(folder: string, n: number): Promise<void> {
   for (const name of old) await rm(join(folder, name), { force: true })
 }
 
-/** What of a name can be that of a file on every system; `output` if nothing can. */
+/** Returns the part of a name that is a valid file name on every system; `output` if empty. */
 function safeName(name: string): string {
   const safe = name.replace(/[^\w-]+/g, '-').replace(/^-+|-+$/g, '')
   return safe.slice(0, NAME_CHARACTERS) || 'output'

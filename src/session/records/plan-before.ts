@@ -11,27 +11,27 @@ export interface KeptPlan {
 }
 
 /**
- * The files of the plan as they were before its last change: `plan-before.json` in the session's folder of the records,
- * where no agent can write.
+ * The plan's files before its last change: `plan-before.json` in the session's folder of the records, where no agent can
+ * write.
  */
 export interface PlanBefore {
-  /** Keeps them, in place of those of an earlier change, mode 0600; false if there is no room for them, and then nothing is kept. */
+  /** Stores them, mode 0600, and replaces an earlier change; false if there is no room, and then nothing is kept. */
   keep(plan: KeptPlan): Promise<boolean>
-  /** Null if nothing is kept, or it cannot be read. */
+  /** Returns the stored files; null if there are none, or they cannot be read. */
   read(): Promise<KeptPlan | null>
-  /** Removes them. */
+  /** Removes the stored files. */
   drop(): Promise<void>
 }
 
-/** Of the four texts together. */
+/** Longest length of the four texts together, in characters. */
 const MOST_CHARACTERS = 12 * 1024 * 1024
-/** Every character written as `\u0000`. */
+/** Size with each character written as `\u0000`. */
 const MOST_BYTES = 6 * MOST_CHARACTERS + 1024
 
 const texts = v.object({ main: v.string(), tasks: v.string() })
 const schema = v.object({ before: texts, after: texts })
 
-/** Opens those of a session, by its folder of the records. */
+/** Opens the stored plan of a session, in its folder of the records. */
 export function openPlanBefore(sessionFolder: string): PlanBefore {
   const path = join(sessionFolder, 'plan-before.json')
   const drop = async () => void (await succeeds(rm(path, { force: true })))
@@ -40,7 +40,7 @@ export function openPlanBefore(sessionFolder: string): PlanBefore {
       const length = [before.main, before.tasks, after.main, after.tasks].reduce((sum, text) => sum + text.length, 0)
       const isKept =
         length <= MOST_CHARACTERS && (await succeeds(writeWholeFile(path, JSON.stringify({ before, after }))))
-      // Those of an earlier change are not what was before this one.
+      // The files of an earlier change do not belong to this one.
       if (!isKept) await drop()
       return isKept
     },

@@ -8,49 +8,47 @@ import type { PromptTerms, QueuedPrompt } from '../../core/shapes/queue.ts'
 import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../../platform/files.ts'
 import { isSessionId } from './records.ts'
 
-/** What waits, in order, and one sentence for each file that could not be read. */
+/** The waiting prompts in order, and one sentence for each unreadable file. */
 interface QueueContents {
   prompts: QueuedPrompt[]
   problems: string[]
 }
 
 /**
- * The prompts that wait for one work directory: a directory with one file per prompt, so that any number of terminals
- * can add at once without a lock.
- *
- * Taking a prompt has three steps, so that neither a crash nor somebody else loses or doubles it: `claim` (only one can),
- * create the session (its `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a
- * session already carries is removed, and another one that was claimed is released.
+ * The waiting prompts of one work directory: a directory with one file per prompt, so that terminals can add without a lock.
+ * Three steps take a prompt, so that neither a crash nor another process loses or doubles it: `claim` (only one can), create
+ * the session (`session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a session carries
+ * is removed, and any other claimed one is released.
  */
 export interface Queue {
-  /** Adds a prompt behind all others; it is on disk when this resolves. A `UserError` for what could not be read again. */
+  /** Adds a prompt at the end; it is on disk when this resolves. Throws a `UserError` if it could not be read again. */
   add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
-  /** What waits. `most`: so many of it, the first ones; left out: all. */
+  /** Returns the waiting prompts. `most`: number of first ones; undefined: all. */
   list(most?: number): Promise<QueueContents>
   /**
-   * The prompt whose turn it is; null if none waits. Files that cannot be read are passed over.
+   * Returns the next prompt; null: none waits. Skips unreadable files.
    * @param accepts whether a prompt can have its turn; left out: each can
    */
   peek(accepts?: (prompt: QueuedPrompt) => boolean): Promise<QueuedPrompt | null>
-  /** How many wait, whatever their files hold. */
+  /** Returns the number of waiting prompts, valid or not. */
   count(): Promise<number>
-  /** Takes a prompt for oneself: it waits no more, and is kept until it is removed or released. False if it did not wait. */
+  /** Claims a prompt: it no longer waits, and stays until removed or released. False if it did not wait. */
   claim(id: string): Promise<boolean>
-  /** Ids of those that are claimed. */
+  /** Returns the ids of the claimed prompts. */
   claimed(): Promise<string[]>
-  /** Lets a prompt that was claimed wait again. */
+  /** Returns a claimed prompt to the queue. */
   release(id: string): Promise<void>
-  /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
+  /** Replaces the text of a prompt, and keeps its terms. Throws a `UserError` if it no longer waits. */
   edit(id: string, prompt: string): Promise<void>
-  /** Has a prompt wait just before another one, or behind all; a `UserError` if one of them does not wait any more. */
+  /** Moves a prompt before another one, or to the end. Throws a `UserError` if one of them no longer waits. */
   move(id: string, before: string | null): Promise<void>
-  /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
+  /** Removes a prompt, valid or not. Throws a `UserError` if it no longer waits. */
   remove(id: string): Promise<void>
-  /** As `remove`, also of one that is claimed, and content if a person has taken the prompt out meanwhile. */
+  /** As `remove`, also for a claimed prompt; no error if a person has removed it meanwhile. */
   removeIfWaiting(id: string): Promise<void>
 }
 
-/** The queue in this directory, which has to exist. */
+/** Opens the queue in this existing directory. */
 export function openQueue(directory: string): Queue {
   return {
     add: (prompt, at, terms) => add(directory, prompt, at, terms),
@@ -73,10 +71,10 @@ export function openQueue(directory: string): Queue {
   }
 }
 
-/** Of the longest prompt, every character of it written as `\u0000`. */
+/** Size of the longest prompt with each character written as `\u0000`. */
 const MOST_BYTES = 8 * 1024 * 1024
 const HIGHEST_NUMBER = 999_999_999
-/** How many numbers are known to be gone, for whoever has looked before they were given. */
+/** Number of removed ids that are remembered for processes that looked before the removal. */
 const KEPT_NUMBERS = 100
 
 const MOST_COMMAND = 10_000
@@ -125,7 +123,7 @@ async function add(directory: string, prompt: string, at: Date, terms: PromptTer
       throw new UserError('CM0618', `${directory} has no number left; remove ${highest}.json from it.`)
     const id = idOf(highest + 1)
     if (!(await staged.linkAs(`${id}.json`))) continue
-    // Between the look and the link somebody else may have added and removed the same number. Nobody takes what has a `.gone`.
+    // Another process may have added and removed the same number since the look. Nobody takes a prompt with a `.gone` file.
     if (await pathExists(goneFile(directory, id))) {
       await rm(promptFile(directory, id), { force: true })
       continue
@@ -172,7 +170,7 @@ async function edit(directory: string, written: string, prompt: string): Promise
   const text = textOf(checked({ ...kept, prompt }))
   await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
   if (!(await pathExists(goneFile(directory, id)))) return
-  // It was removed meanwhile, and this has put it back.
+  // It was removed meanwhile, and the edit has restored it.
   await rm(promptFile(directory, id), { force: true })
   throw notWaiting(id)
 }
@@ -187,20 +185,20 @@ async function move(directory: string, id: string, before: string | null): Promi
   await writing(directory, () => writeWholeFile(join(directory, ORDER_FILE), `${order.join('\n')}\n`))
 }
 
-/** Ids in the order that a person gave them; empty: by their numbers. */
+/** Returns the ids in a person's order; empty: in the order of numbers. */
 async function readOrder(directory: string): Promise<string[]> {
   const read = await readBoundedText(join(directory, ORDER_FILE), MOST_BYTES)
   return typeof read === 'object' && 'text' in read ? (read.text.match(/^\d{6,9}$/gm) ?? []) : []
 }
 
-/** The ids that were there when one was moved last, each in a line. What was added since is behind them. */
+/** File with the ids at the last move, one a line. Later prompts follow them. */
 const ORDER_FILE = 'order'
 
-/** Whether it was there to be taken out. */
+/** Removes a prompt; false if it was not there. */
 async function remove(directory: string, id: string): Promise<boolean> {
   const isThere = (await pathExists(promptFile(directory, id))) || (await pathExists(claimedFile(directory, id)))
   if (!isThere) return false
-  // While the number is the highest, this keeps it from being given again: a session carries it as the id of its prompt.
+  // Keeps the highest number from reuse: a session carries it as the id of its prompt.
   await writeFile(goneFile(directory, id), '', { mode: 0o600 })
   try {
     await rm(promptFile(directory, id), { recursive: true })
@@ -211,7 +209,7 @@ async function remove(directory: string, id: string): Promise<boolean> {
   }
 }
 
-/** The prompt in a file; `missing`; or a sentence about what is wrong with the file. */
+/** Returns the prompt in a file, `missing`, or a sentence about a problem of the file. */
 async function readPrompt(directory: string, id: string): Promise<QueuedPrompt | 'missing' | string> {
   const path = promptFile(directory, id)
   const read = await readBoundedText(path, MOST_BYTES)
@@ -229,7 +227,7 @@ async function readPrompt(directory: string, id: string): Promise<QueuedPrompt |
   return problem === null ? `${path} contains no JSON object.` : `${path}: ${problem}`
 }
 
-/** What is wrong with a part of a prompt's file, a sentence; null if it is the whole of it. */
+/** Returns a sentence about a problem in a part of a prompt's file; null if it concerns the whole. */
 function problemIn(issue: v.InferIssue<typeof fileSchema>): string | null {
   const name = v.getDotPath(issue)
   if (name === null) return null
@@ -248,7 +246,7 @@ async function readNames(
   if (names.includes(ORDER_FILE)) {
     const place = new Map((await readOrder(directory)).map((id, index) => [id, index]))
     const placeOf = (id: string) => place.get(id) ?? Number.MAX_SAFE_INTEGER
-    // Stable: those that have no place stay behind, by their numbers.
+    // Stable sort: prompts without a place stay at the end, by number.
     waiting.sort((a, b) => placeOf(a) - placeOf(b))
   }
   const claimed = idsWith(/^\d{6,9}\.claimed$/)
@@ -286,7 +284,7 @@ function textOf(content: Omit<QueuedPrompt, 'id'>): string {
   return `${JSON.stringify(content, null, 2)}\n`
 }
 
-/** The content of a prompt's file; a `UserError` if it could not be read again. */
+/** Returns the content of a prompt's file. Throws a `UserError` if it could not be read again. */
 function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
   const problem = problemOfPrompt(content.prompt)
   if (problem !== null) throw new UserError('CM0107', problem)

@@ -5,7 +5,7 @@ import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { TemplateKinds } from '../../core/template.ts'
 import { pathExists, realWorkDirectory } from '../../platform/files.ts'
 
-/** Where the records of a work directory are looked for. */
+/** Places that determine the records of a work directory. */
 export interface RecordsPlaces {
   /** The work directory. */
   directory: string
@@ -13,66 +13,66 @@ export interface RecordsPlaces {
   /** The person's home directory. */
   home: string
   platform: NodeJS.Platform
-  /** The templates of the sessions there may be. */
+  /** Templates of all possible sessions. */
   templates: TemplateKinds
 }
 
-/** What codemachine writes and believes about one work directory (docs/inside/design.md, "On disk"). All paths are absolute. */
+/** The trusted records of one work directory (docs/inside/design.md, "On disk"). All paths are absolute. */
 export interface Records {
   /** `$CODEMACHINE_HOME` or `~/.codemachine`. */
   root: string
-  /** The folder of this work directory in it, and that folder's name, by which processes are marked. */
+  /** Folder of this work directory in the root, and the folder's name, which marks processes. */
   folder: string
   key: string
-  /** The work directory's real path. */
+  /** Real path of the work directory. */
   directory: string
   templates: TemplateKinds
-  /** The file that says which work directory these records are of; not there in those of an earlier version. */
+  /** File with the work directory's path; absent in records of an earlier version. */
   directoryFile: string
   lock: string
   queue: string
   control: string
-  /** The output of the newest runner that works without a terminal. */
+  /** Output of the newest runner without a terminal. */
   runLog: string
-  /** What stands in the composer of the screen. */
+  /** Text in the composer of the screen. */
   draft: string
-  /** What the running session does just now, while somebody watches. */
+  /** Current work of the running session, while somebody watches. */
   live: string
   git: string
-  /** Which set of files is being written in the work directory just now, all or none. */
+  /** The set of files that is being written in the work directory, all or none. */
   writing: string
-  /** The rewind that is being carried out just now. */
+  /** The rewind that is in progress. */
   rewinding: string
-  /** What the repository's config and hooks were like before the running session. */
+  /** The repository's config and hooks from before the running session. */
   guard: string
-  /** Which folders that codex's sandbox leaves were not there before the running session. */
+  /** The folders of codex's sandbox that did not exist before the running session. */
   traces: string
-  /** The folder of the temporary files of commands with secrets. There from the beginning, so that each thread is denied it. */
+  /** Folder of temporary files of commands with secrets. It exists from the start, so that each thread is denied it. */
   temporary: string
-  /** The folder of the project's secrets (`secrets.ts`); made when there is a first one. */
+  /** Folder of the project's secrets (`secrets.ts`); created with the first one. */
   secrets: string
-  /** The folder of one session. */
+  /** Returns the folder of one session. */
   sessionFolder(id: string): string
-  /** The journal of one session. */
+  /** Returns the journal of one session. */
   journal(id: string): string
-  /** The ignore rules of the beginning of one session. */
+  /** Returns the file of the ignore rules at the start of one session. */
   ignoreRules(id: string): string
-  /** The lock of a session that is a call, which does not hold that of the work directory. */
+  /** Returns the lock of a session that is a call: it does not take the work directory's lock. */
   callLock(id: string): string
-  /** What a person has answered to a question of a session. */
+  /** Returns the file of a person's answer to a question of a session. */
   answer(session: string, question: string): string
-  /** The ids of all sessions, the oldest first. */
+  /** Returns the ids of all sessions, the oldest first. */
   sessions(): Promise<string[]>
   /**
-   * Makes the folder of a new session and returns its id: the local day of `now` and a counter, as in `20261120_1`. A
-   * number that a session has, or that something has in the work directory's `.codemachine/projects`, is not used.
+   * Creates the folder of a new session and returns its id: the local day of `now` and a counter, as in `20261120_1`. Skips
+   * numbers in use by a session or in the work directory's `.codemachine/projects`.
    */
   nextSessionId(now: Date): Promise<string>
-  /** Makes the folder of a new session of this id; a `UserError` if there is one. */
+  /** Creates the folder of a new session with this id. Throws a `UserError` if it exists. */
   takeSessionId(id: string): Promise<string>
 }
 
-/** Opens the records, and makes their folders, for this user only; a `UserError` if they cannot be written. */
+/** Opens the records and creates their folders, for this user only. Throws a `UserError` if they cannot be written. */
 export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const directory = await realWorkDirectory(places.directory)
   const root = await openRecordsRoot(places)
@@ -80,14 +80,14 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const isNew = !(await isDirectory(records.folder))
   const folders = ['queue', 'control', 'git', 'sessions', 'answers', 'tmp'].map(name => join(records.folder, name))
   for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
-  // Without it the lock and the journals say so.
+  // Without this file, the lock and the journals name the directory.
   if (isNew) await writeFile(records.directoryFile, `${directory}\n`, { mode: 0o600 }).catch(() => {})
   return records
 }
 
 /**
- * Where the records of a directory, and of each above it, are or would be, the nearest first; none of a directory that
- * is not there. Makes nothing.
+ * Returns the existing or possible records of a directory and of each parent, the nearest first; none for a missing
+ * directory. Creates nothing.
  */
 export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
   const root = rootOf(places)
@@ -96,8 +96,8 @@ export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
 }
 
 /**
- * The records of all work directories of this person, in no order; which directory each is of its key does not say, only its lock
- * and journals. Makes nothing.
+ * Returns the records of all work directories of this person, unordered. Only lock and journals name the directory, not the
+ * key. Creates nothing.
  */
 export async function allRecords(places: Omit<RecordsPlaces, 'directory'>): Promise<Omit<Records, 'directory'>[]> {
   const root = rootOf(places)
@@ -105,18 +105,18 @@ export async function allRecords(places: Omit<RecordsPlaces, 'directory'>): Prom
   return keys.map(key => recordsIn(root, '', places.templates, key))
 }
 
-/** Those of another directory, by its real path, beside these. Makes nothing. */
+/** Returns the records of another directory with the same root, by its real path. Creates nothing. */
 export function recordsOf({ root, templates }: Pick<Records, 'root' | 'templates'>, directory: string): Records {
   return recordsIn(root, directory, templates)
 }
 
-/** The records of a directory that is gone, as they were found when it was there; null: there are none. Makes nothing. */
+/** Returns the records of a removed directory; null: there are none. Creates nothing. */
 export async function recordsOfGone(places: RecordsPlaces): Promise<Records | null> {
   const records = recordsIn(rootOf(places), await realPathOfGone(places.directory), places.templates)
   return (await pathExists(records.folder)) ? records : null
 }
 
-/** By the nearest directory above it that is there. */
+/** Returns the real path of a removed directory by its nearest existing parent. */
 function realPathOfGone(path: string): Promise<string> {
   return realpath(path).catch(async () => join(await realPathOfGone(dirname(path)), basename(path)))
 }
@@ -161,26 +161,26 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
 }
 
 /**
- * The folder of the copies of sessions that other machines run: below it each has an empty work directory, `<id>/<name of its
- * repository>`, whose records hold its journal. Nothing is run there.
+ * Returns the folder of copies of sessions that run on other machines. Each has an empty work directory, `<id>/<name of its
+ * repository>`, whose records have its journal. Nothing runs there.
  */
 export function copiesIn(root: string): string {
   return join(root, 'fleet', 'view')
 }
 
-/** What a session works on of which this is the copy: the name of its repository; null: these are no records of a copy. */
+/** Returns the repository's name for the copy of a session; null: these records are not of a copy. */
 export function repositoryOfCopy({ directory }: Pick<Records, 'directory'>): string | null {
   return /[\\/]fleet[\\/]view[\\/]\d{8}_\d+[\\/]([^\\/]+)$/.exec(directory)?.[1] ?? null
 }
 
-/** The session of a fleet that these records are of, and whether they are those of a copy, or of the clone of a worker; null: of none. */
+/** Returns the fleet session of these records, and if they are a copy or a worker's clone; null: none. */
 export function fleetSessionOf({ directory }: Pick<Records, 'directory'>): { id: string; isCopy: boolean } | null {
   const place = /[\\/]fleet[\\/](view|workers[\\/][^\\/]+[\\/]sessions)[\\/](\d{8}_\d+)(?:[\\/]|$)/.exec(directory)
   const [, folder, id] = place ?? []
   return id === undefined ? null : { id, isCopy: folder === 'view' }
 }
 
-/** Throws a `UserError` where these are the records of a copy: nothing is run there. */
+/** Throws a `UserError` if these are the records of a copy: nothing runs there. */
 export function refuseCopy(records: Pick<Records, 'directory'>): void {
   if (repositoryOfCopy(records) === null) return
   throw new UserError(
@@ -192,14 +192,14 @@ export function refuseCopy(records: Pick<Records, 'directory'>): void {
   )
 }
 
-/** What codemachine itself keeps in the root. */
+/** Codemachine's own entries in the root. */
 const OWN_ENTRIES = new Set(['state', 'codex', 'engines', 'demo'])
 
 function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)
 }
 
-/** `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing; a `UserError` if that is no absolute path. */
+/** Returns `$CODEMACHINE_HOME` or `~/.codemachine`. Creates nothing; a `UserError` for a relative path. */
 export function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
   const given = env.CODEMACHINE_HOME || null
   if (given !== null && !isAbsolute(given))
@@ -207,12 +207,12 @@ export function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): stri
   return given ?? join(home, '.codemachine')
 }
 
-/** Makes the root of the records, for this user only, and returns its real path; a `UserError` if it cannot be written. */
+/** Creates the root of the records, private, and returns its real path; a `UserError` if it is not writable. */
 export async function openRecordsRoot(places: RecordsPlaces): Promise<string> {
   const { env, platform } = places
   const root = rootOf(places)
   await makeFolder(root)
-  // A directory that someone shares for other things too (/tmp, a home) is not closed; `state` in it is, always.
+  // Keep the mode of a directory with other uses (/tmp, a home). Its `state` is always private.
   if (!env.CODEMACHINE_HOME || (await readdir(root)).every(isOwn)) await makePrivate(root, platform)
   return realpath(root)
 }
@@ -229,7 +229,7 @@ async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<v
 
 async function makeFolder(folder: string): Promise<void> {
   try {
-    // Most are there, and to be told so by a failed `mkdir` takes longer.
+    // Check first: most folders exist, and a failed `mkdir` is slower.
     if (!(await isDirectory(folder))) await makeWithParents(folder)
     await access(folder, constants.W_OK)
   } catch (error) {
@@ -237,7 +237,7 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Node's own `recursive` never ends where the system says of a new folder in one that exists that it is not there, as in `/proc`. */
+/** Creates a folder and its parents. Node's `recursive` loops in `/proc`, where an existing folder reads as missing. */
 async function makeWithParents(folder: string): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 })
@@ -247,7 +247,7 @@ async function makeWithParents(folder: string): Promise<void> {
     if (systemErrorCode(error) !== 'ENOENT' || above === folder || (await pathExists(above))) throw error
     await makeWithParents(above)
     await mkdir(folder, { mode: 0o700 }).catch(async again => {
-      // Another codemachine may have made it meanwhile.
+      // Another codemachine may have created it meanwhile.
       if (!(await isDirectory(folder))) throw again
     })
   }
@@ -292,12 +292,12 @@ async function listSessions(folder: string): Promise<string[]> {
   return ids.sort(bySessionId)
 }
 
-/** For sorting ids of sessions: by day and number, the oldest first. */
+/** Compares session ids by day and number, the oldest first. */
 export function bySessionId(a: string, b: string): number {
   return Number(dayOf(a)) - Number(dayOf(b)) || counterOf(a) - counterOf(b)
 }
 
-/** Nothing of a folder that is gone: of records that were removed secrets may be left. */
+/** Returns the names in a folder; none if it is missing: removed records may leave secrets behind. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return await readdir(folder)
@@ -307,7 +307,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** Whether a text is an id of a session, as `nextSessionId` makes them. */
+/** True if a text is a session id as of `nextSessionId`. */
 export function isSessionId(text: string): boolean {
   return /^\d{8}_[1-9]\d{0,9}$/.test(text)
 }
@@ -338,7 +338,7 @@ async function makeSession(folder: string, projects: string, now: Date): Promise
   }
 }
 
-/** The local day, as ids begin with it: `20261120`. */
+/** Returns the local day at the start of session ids: `20261120`. */
 export function localDay(now: Date): string {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   return `${now.getFullYear()}${month}${day}`

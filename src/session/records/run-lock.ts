@@ -16,42 +16,41 @@ import {
   startTimeOf,
 } from '../../platform/processes.ts'
 
-/** Who runs in a work directory. Disposing it lets the next one in. */
+/** The lock of the runner in a work directory. Disposal releases it. */
 export interface RunLock extends AsyncDisposable {
   readonly holder: LockHolder
-  /** Whether it was still there from a holder that no longer runs: one that was killed. */
+  /** True if a killed holder had left it. */
   readonly wasStale: boolean
 }
 
 const holderSchema = v.object({
   pid: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  /** As of `startTimeOf`. */
+  /** Start time as of `startTimeOf`. */
   startTime: v.nullable(v.string()),
   host: v.string(),
   bootId: v.nullable(v.string()),
-  /** As of `pidNamespace`. */
+  /** Namespace as of `pidNamespace`. */
   pidNamespace: v.optional(v.nullable(v.string()), null),
-  /** Since when; ISO 8601 in UTC. */
+  /** Time of the lock, ISO 8601 in UTC. */
   at: v.pipe(v.string(), v.isoTimestamp()),
-  /** Tells two locks of one process apart. */
+  /** Distinguishes two locks of one process. */
   nonce: v.string(),
-  /** The real path of the work directory; a lock of an earlier version does not say. */
+  /** Real path of the work directory; undefined in locks of an earlier version. */
   directory: v.optional(v.string()),
-  /** Whether it answers at the `lifeSign` of the nonce; left out: not on Windows, or by an earlier version. */
+  /** True if it answers at the `lifeSign` of the nonce; undefined: not on Windows, or by an earlier version. */
   answers: v.optional(v.boolean()),
 })
 
-/** What a lock file says of the process that took it. */
+/** The process in a lock file. */
 export type LockHolder = v.InferOutput<typeof holderSchema>
 
 /**
- * A lock file as it is found. `stale`: its holder no longer runs. `elsewhere`: held from another machine or container,
- * whose processes cannot be seen from here; only a person can say that it is over.
- *
- * Containers share the boot id of their machine, so two of them are told apart by name and pid namespace together. The
- * namespace alone says too little: a container that is started again keeps its name and gets a new one, and what it
- * ran before must not stand in its way. So two containers of one name that share the records are taken for one, and the
- * lock of one is `stale` to the other: give them names of their own.
+ * The state of a lock file.
+ * - `stale`: its holder no longer runs.
+ * - `elsewhere`: held from another machine or container with invisible processes; only a person can end it.
+ * Containers share their machine's boot id, so host name and pid namespace together identify one. A restarted container
+ * keeps its name but gets a new namespace, and its old lock must not block it. So two containers with one name and shared
+ * records count as one. Each sees the other's lock as `stale`: give them different names.
  */
 export type LockState =
   | { state: 'free' }
@@ -60,18 +59,18 @@ export type LockState =
 
 export interface LockOptions {
   platform: NodeJS.Platform
-  /** This process. */
+  /** Id of this process. */
   pid: number
   now: Date
-  /** What a person is told to do where somebody runs here; left out: to have a goal wait. */
+  /** Hint if somebody runs here; undefined: queue a goal. */
   hint?: string
-  /** The real path of the work directory, for a lock of one. */
+  /** Real path of the work directory, for its lock. */
   directory?: string
 }
 
 /**
- * Takes the lock, from a holder that no longer runs too; a `UserError` with exit code 6 if it is held. Of any number
- * of processes that try at once exactly one gets it.
+ * Takes the lock, also from a dead holder. Throws a `UserError` with exit code 6 if it is held. Of several processes at once
+ * exactly one gets it.
  */
 export async function takeRunLock(path: string, options: LockOptions): Promise<RunLock> {
   const nonce = randomUUID()
@@ -100,8 +99,8 @@ export async function takeRunLock(path: string, options: LockOptions): Promise<R
 }
 
 /**
- * The holder that a copy of a lock names, where anybody may have written it: believed only if that very process lives, and can
- * be seen from here. Null otherwise.
+ * Returns the holder in a copy of a lock. Anybody may have written it, so the very process must be alive and visible;
+ * otherwise null.
  */
 export async function holderAlive(text: string, platform: NodeJS.Platform): Promise<LockHolder | null> {
   const holder = parseHolder(text)
@@ -109,7 +108,7 @@ export async function holderAlive(text: string, platform: NodeJS.Platform): Prom
   return (await stateOf(holder, platform)) === 'held' ? holder : null
 }
 
-/** Looks who holds the lock, without touching it. */
+/** Reads the state of the lock, without changing it. */
 export async function readRunLock(path: string, platform: NodeJS.Platform): Promise<LockState> {
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing') return { state: 'free' }
@@ -119,13 +118,13 @@ export async function readRunLock(path: string, platform: NodeJS.Platform): Prom
   return { state: await stateOf(holder, platform), holder }
 }
 
-/** When the run that works in these records took its lock; Unix time, ms. Infinity if it has none. */
+/** Returns when the run in these records took its lock; Unix time, ms. Infinity if there is no lock. */
 export async function lockedSince({ lock }: { lock: string }, platform: NodeJS.Platform): Promise<number> {
   const found = await readRunLock(lock, platform)
   return 'holder' in found ? Date.parse(found.holder.at) : Number.POSITIVE_INFINITY
 }
 
-/** Who runs in the work directory now; null if nobody. One on another machine counts: it cannot be asked. */
+/** Returns the current runner in the work directory; null: none. An unreachable one on another machine counts. */
 export async function readRunner(path: string, platform: NodeJS.Platform): Promise<LockHolder | null> {
   const runner = await askWhoRuns(path, platform, () => {})
   return runner === 'unknown' ? null : runner
@@ -147,13 +146,13 @@ export async function askWhoRuns(
   return 'unknown'
 }
 
-/** Who runs; `unknown`: that cannot be told. */
+/** The current runner, null for none; `unknown`: the lock cannot be read. */
 export type Runner = LockHolder | null | 'unknown'
 
-/** A run that goes away is noticed within this time, ms. */
+/** Longest time until the end of a run is noticed, ms. */
 const LOOK_MS = 1000
 
-/** Tells who runs, looked up at most once a second. Why it cannot be known is told once, as a sentence. */
+/** Returns a function for the current runner, read at most once a second. Reports a problem once, as a sentence. */
 export function lookout(
   path: string,
   { platform, clock, onProblem }: { platform: NodeJS.Platform; clock: Clock; onProblem: (problem: string) => void },
@@ -192,9 +191,8 @@ async function take(path: string, holder: LockHolder, platform: NodeJS.Platform,
 }
 
 /**
- * Who wants to remove a stale lock has to hold the lock on removing that very one, named by its content. So while it
- * is looked at once more nobody else removes it, and a lock that another has taken meanwhile is never removed. The
- * inner lock is taken by the same rule, should its holder have died right then.
+ * Removes a stale lock under an inner lock that is named by its content. So nobody else removes it during the second check,
+ * and a newer lock of another process stays. The inner lock follows the same rule if its holder dies.
  */
 async function removeStale(
   path: string,
@@ -209,8 +207,8 @@ async function removeStale(
 }
 
 /**
- * Not if someone has deleted it by hand, and another process has its own there now. One that the system does not let go is
- * stale: nobody answers for it any more.
+ * Releases the lock, unless somebody deleted it and another process has taken it. If the system refuses the removal, the
+ * lock is stale.
  */
 async function release(path: string, holder: LockHolder, platform: NodeJS.Platform): Promise<void> {
   const found = await readRunLock(path, platform)
@@ -219,20 +217,20 @@ async function release(path: string, holder: LockHolder, platform: NodeJS.Platfo
 
 async function stateOf(holder: LockHolder, platform: NodeJS.Platform): Promise<'held' | 'stale' | 'elsewhere'> {
   const boot = await bootId(platform)
-  // A laptop changes its name with its network, but not its boot id.
+  // A laptop's host name changes with its network, its boot id does not.
   const sameMachine = boot !== null && boot === holder.bootId && (await seesPidsOf(holder, platform))
   if (!sameMachine && holder.host !== hostname()) return 'elsewhere'
   if (boot !== holder.bootId) return 'stale'
   return (await isStillRunning(holder, platform)) && (await stillAnswers(holder, platform)) ? 'held' : 'stale'
 }
 
-/** Where its pid may be another's by now, and nothing but this tells. */
+/** True if the holder answers at its life sign, in case another process has its pid now. */
 async function stillAnswers({ nonce, answers }: LockHolder, platform: NodeJS.Platform): Promise<boolean> {
   const sign = answers === true ? lifeSign(nonce, platform) : null
   return sign === null || (await isAnswered(sign))
 }
 
-/** A lock of an earlier version does not say. */
+/** True if the holder shares this pid namespace, or does not name one (earlier version). */
 async function seesPidsOf({ pidNamespace: theirs }: LockHolder, platform: NodeJS.Platform): Promise<boolean> {
   return theirs === null || theirs === (await pidNamespace(platform))
 }

@@ -5,70 +5,69 @@ import type { SessionState } from '../../core/state/state.ts'
 import { openRegularFile, replaceFile, sha256Of } from '../../platform/files.ts'
 import type { Records } from './records.ts'
 
-/** How far a journal was read. */
+/** Read position in a journal. */
 export interface JournalRead {
-  /** Where its last whole line ends, in bytes from its beginning. */
+  /** End of the last complete line, in bytes from the start. */
   bytes: number
-  /** The lines before that which are not JSON, without blank ones, and whether the last one is among them. */
+  /** Number of earlier lines that are not JSON, except blank ones, and if the last line is among them. */
   rubbish: number
   isLastRubbish: boolean
 }
 
 /**
- * What a session and its report had come to when its journal had been read so far: the fold of a part of the journal, kept
- * beside it so that the rest alone has to be read. The journal stays what counts: a snapshot that is not of its beginning, or
- * that another code has made, is none.
+ * A stored fold of a journal's beginning, for the session and its report, so that only the rest is read. The journal remains
+ * the truth: a snapshot of another beginning or by other code is ignored.
  */
 export interface Snapshot {
   state: SessionState
-  /** What the report had come to: data, of which only it knows the shape; null if that was not kept. Parsed when it is asked for. */
+  /** Returns the state of the report, in its own format; null if not stored. Parsed on demand. */
   report(): unknown
-  /** How much of the journal is in it. */
+  /** Read position up to which it contains the journal. */
   read: JournalRead
-  /** The session some hundred events before, for who shows the last ones too; null if that was not kept. */
+  /** Returns the session some hundred events before, for views of recent events; null if not stored. */
   earlier(): EarlierState | null
-  /** SHA-256 of each block of the journal in it, in hex. */
+  /** SHA-256 of each contained block of the journal, in hex. */
   blocks: readonly string[]
 }
 
-/** The session at an earlier place of its journal. */
+/** The session at an earlier position of its journal. */
 interface EarlierState {
   state: SessionState
   read: JournalRead
 }
 
 /**
- * What is asked before a snapshot is believed. `ends`: the journal begins and goes on as the one that was folded; that is for
- * what is only shown, and takes the same time however long it is. `whole`: each byte of it is the same.
+ * The check of a snapshot before use. `ends`: the first and last bytes match; enough for views, and equally fast for any
+ * length. `whole`: each byte matches.
  */
 export type SnapshotCheck = 'ends' | 'whole'
 
-/** The folder of one session's records, and the templates by which it is folded. */
+/** Journals of the sessions, and the templates to fold them. */
 type Place = Pick<Records, 'journal' | 'templates'>
 
 const FORMAT = 'codemachine-snapshot'
 const VERSION = 1
-/** Of what was folded; it is bounded, and hardly ever comes near it. */
+/** Longest folded data, in characters; it is bounded and rarely near this. */
 const MOST_CHARS = 8 * 1024 * 1024
 const MOST_BYTES = 7 * MOST_CHARS
-/** A journal is hashed in blocks: two at a time, beside all else. */
+/** Size of a hashed block of the journal, in bytes; two are hashed at a time. */
 const BLOCK_BYTES = 1024 * 1024
-/** At the beginning stand the session and when it began, at the end what came last: no other journal has both. */
+/** Compared bytes at each end: the session is at the start, its last events at the end; no other journal has both. */
 const ENDS_BYTES = 16 * 1024
 
-/** What stands in a snapshot beside what was folded. */
+/** First line of a snapshot. */
 interface Head {
-  /** Whose code has folded it. */
+  /** Identifies the code that folded it. */
   code: string
   template: string
   read: JournalRead
   earlier: JournalRead | null
   blocks: readonly string[]
-  /** SHA-256 of its first and of its last bytes, in hex. */
+  /** SHA-256 of its first and last bytes, in hex. */
   ends: readonly string[]
 }
 
-/** The snapshot of a session; null if there is none that can be believed. Never rejects. */
+/** Returns the snapshot of a session; null if there is no trustworthy one. Never rejects. */
 export async function readSnapshot(place: Place, id: string, check: SnapshotCheck): Promise<Snapshot | null> {
   try {
     const path = place.journal(id)
@@ -91,14 +90,13 @@ export async function readSnapshot(place: Place, id: string, check: SnapshotChec
       blocks,
     }
   } catch {
-    // Whatever is wrong with it: all that it says stands in the journal.
+    // Ignore any problem: the journal has all of its content.
     return null
   }
 }
 
 /**
- * Puts a snapshot in the place of the one there was, mode 0600; only where all of it is data that comes back from JSON as it
- * was, and its template says so of its state.
+ * Replaces the snapshot, mode 0600, if all data survives JSON unchanged and the template allows that for its state.
  * @param before the one that it goes on from, whose part of the journal is not read once more. Rejects if the last block of
  * that is not what was folded
  * @returns whether it was written
@@ -128,14 +126,14 @@ export async function writeSnapshot(
   const content = [JSON.stringify(head), ...texts.map(({ text }) => text)].join('\n')
   const first = JSON.stringify({ format: FORMAT, v: VERSION, sha256: sha256Of(content) })
   const temporary = temporaryPath(path)
-  // It need not outlive a power cut: one that is torn is known by its hash.
+  // It need not survive a power cut: its hash shows a torn file.
   await rm(temporary, { force: true })
   await writeFile(temporary, `${first}\n${content}`, { mode: 0o600, flag: 'wx' })
   await replaceFile(temporary, snapshotPath(path))
   return true
 }
 
-/** Where the snapshot of a journal lies. */
+/** Returns the path of a journal's snapshot. */
 export function snapshotPath(journal: string): string {
   return `${journal}.snapshot`
 }
@@ -144,7 +142,7 @@ function temporaryPath(journal: string): string {
   return `${snapshotPath(journal)}.tmp`
 }
 
-/** Removes the snapshot of a journal, and what is left of one that was being written: by whoever runs the session. */
+/** Removes the snapshot of a journal and any unfinished one; for the runner of the session. */
 export async function removeSnapshot(journal: string): Promise<void> {
   for (const path of [snapshotPath(journal), temporaryPath(journal)]) await rm(path, { force: true })
 }
@@ -169,7 +167,7 @@ async function readKept(path: string): Promise<Kept | null> {
   return { head: JSON.parse(head), state, earlier, report }
 }
 
-/** The hashes of its first and of its last bytes. */
+/** Returns the hashes of the first and last bytes. */
 async function endsOf(journal: FileHandle, bytes: number): Promise<string[]> {
   const content = Buffer.allocUnsafe(Math.min(bytes, ENDS_BYTES))
   await fill(content, journal, 0)
@@ -178,7 +176,7 @@ async function endsOf(journal: FileHandle, bytes: number): Promise<string[]> {
   return [first, sha256Of(content)]
 }
 
-/** The hashes of the blocks of its first bytes. @param known those of the first blocks, which are not read */
+/** Returns the hashes of the blocks of the first bytes. @param known those of the first blocks, which are not read */
 async function blocksOf(journal: FileHandle, bytes: number, known: readonly string[]): Promise<string[]> {
   const blocks = [...known]
   const count = Math.ceil(bytes / BLOCK_BYTES)
@@ -189,7 +187,7 @@ async function blocksOf(journal: FileHandle, bytes: number, known: readonly stri
       const at = block * BLOCK_BYTES
       const content = buffer.subarray(0, Math.min(BLOCK_BYTES, bytes - at))
       await fill(content, journal, at)
-      // Not on this thread, unlike that of `createHash`.
+      // `digest` runs on another thread, unlike `createHash`.
       const hash = await crypto.subtle.digest('SHA-256', content)
       blocks[block] = Buffer.from(hash).toString('hex')
     }
@@ -198,14 +196,14 @@ async function blocksOf(journal: FileHandle, bytes: number, known: readonly stri
   return blocks
 }
 
-/** The hashes of the blocks that a snapshot has whole. Throws if the one after them has become another before it was whole. */
+/** Returns the hashes of a snapshot's complete blocks. Throws if the incomplete block after them has changed. */
 async function filledBlocks(journal: FileHandle, { blocks, read }: Snapshot): Promise<readonly string[]> {
   const filled = blocks.slice(0, Math.floor(read.bytes / BLOCK_BYTES))
   if (isDeepStrictEqual(await blocksOf(journal, read.bytes, filled), blocks)) return filled
   throw new Error('The journal is not what was folded.')
 }
 
-/** Reads what stands there; throws if it is less. */
+/** Fills the buffer from a position; throws if the file is shorter. */
 async function fill(bytes: Buffer, journal: FileHandle, at: number): Promise<void> {
   for (let filled = 0; filled < bytes.length; ) {
     const { bytesRead } = await journal.read(bytes, filled, bytes.length - filled, at + filled)

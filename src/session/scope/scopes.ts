@@ -8,7 +8,7 @@ import type { Proof } from '../proof/gates.ts'
 
 type ScopesOptions = Pick<RunnerOptions, 'log' | 'scopes' | 'redactor' | 'engines' | 'lacksRoom' | 'workTree'>
 
-/** The scopes of a session: it is in one of them, or in none. */
+/** Enters and leaves the scopes of a session, which is in at most one. */
 export class Scopes {
   readonly #options: ScopesOptions
   readonly #proof: Proof
@@ -20,16 +20,13 @@ export class Scopes {
     this.#answers = answers
   }
 
-  /**
-   * The scope that is to be entered before this round; null: none. Throws a `TemplateError` if the template asks for what
-   * cannot be.
-   */
+  /** Returns the scope to enter before this round; null: none. Throws a `TemplateError` for an impossible request. */
   toEnter({ kind, round }: RoundStep): RoundScope | null {
     const { log, scopes } = this.#options
     const { scope: present, kind: template } = log.state
     const wanted = round.scope ?? null
     if (present !== null) {
-      // A change of the plan is one of the plan that is worked on.
+      // A change of the plan concerns the current plan.
       if (wanted?.name === present.name || (wanted === null && kind === 'replan')) return null
       const what = wanted === null ? 'a round outside of it' : `a round in "${wanted.name}"`
       return refuse(
@@ -44,7 +41,7 @@ export class Scopes {
     return problem === null ? wanted : refuse(template.name, `enters a scope that cannot be: ${problem}`)
   }
 
-  /** Enters a scope while nothing runs that could change files. */
+  /** Enters a scope after all processes that could change files have ended. */
   async enter({ name, goal, gates: wanted }: RoundScope): Promise<void> {
     const { log, scopes, engines, workTree } = this.#options
     const gates = this.#gatesOf(wanted)
@@ -57,19 +54,19 @@ export class Scopes {
     await this.#proof.tellAtEntry()
   }
 
-  /** Makes ready to leave it: what was written into the session's own files meanwhile claims nothing. */
+  /** Prepares to leave the scope: withdraws claims that were written into the session's own files meanwhile. */
   async clear(): Promise<void> {
     if (this.#options.log.state.scope !== null) await this.#options.scopes?.withdrawOfSession()
   }
 
-  /** Leaves it as done, once its claim has been accepted. */
+  /** Leaves the scope as done, after its claim was accepted. */
   leaveDone(): void {
     const { log } = this.#options
     const { scope } = log.state
     if (scope !== null) log.emit({ type: 'scope-left', name: scope.name, outcome: 'done', why: null })
   }
 
-  /** Leaves it without its being done; `why`: a sentence. */
+  /** Leaves the scope as not done; `why`: a sentence. */
   async giveUp(why: string, step?: number): Promise<void> {
     const { log } = this.#options
     await this.clear()
@@ -79,7 +76,7 @@ export class Scopes {
     log.emit({ type: 'scope-left', ...by, name: scope.name, outcome: 'given-up', why })
   }
 
-  /** The end of the session; null if it is its scope that got nowhere: that is left, and the template says what comes of it. */
+  /** Returns the outcome of the session; null if only its scope stalled: it leaves the scope, and the template decides. */
   async unlessStalled(end: SessionOutcome | null): Promise<SessionOutcome | null> {
     const { log, lacksRoom } = this.#options
     if (end?.kind !== 'stalled' || log.state.scope === null || (await lacksRoom())) return end
@@ -87,7 +84,7 @@ export class Scopes {
     return null
   }
 
-  /** Makes these all the gates that the template has added. Throws a `TemplateError` if it may not. */
+  /** Sets the template's added gates to these. Throws a `TemplateError` if the template may not add gates. */
   addGates(wanted: readonly ScopeGate[], why: string, step: number): void {
     const { log } = this.#options
     const { kind, scope } = log.state
@@ -98,7 +95,7 @@ export class Scopes {
     log.emit({ type: 'gates-added', step, gates: this.#gatesOf(wanted), why })
   }
 
-  /** What is journaled of a gate has no secrets, and it is run as that says. */
+  /** Returns the gates. Refuses one with a secret, because gates are journaled and run as journaled. */
   #gatesOf(wanted: readonly ScopeGate[]): readonly Gate[] {
     const { redactor } = this.#options
     const gates = wanted.map(gateOf)
@@ -112,15 +109,15 @@ export class Scopes {
 }
 
 const NAME = /^[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}-]{0,59}$/u
-/** Why a scope is given up that got nowhere. */
+/** Reasons to give up a stalled scope. */
 const STALLED: Readonly<Record<StallReason, (rounds: number) => string>> = {
   'nothing-changed': rounds => `The last ${rounds} rounds of it left everything as it was.`,
   'same-refusal': rounds => `It was claimed done ${rounds} times, and refused for the same reason each time.`,
 }
-/** The most of a goal, which is made of what agents wrote: `MAIN.md` and the journal hold it. */
+/** Longest goal of a scope, in characters: agents' text that `MAIN.md` and the journal store. */
 const MOST_GOAL_CHARACTERS = 250_000
 
-/** Why there can be no such scope; null if there can. */
+/** Returns why such a scope is invalid; null if it is valid. */
 function problemOf({ name, gates }: RoundScope): string | null {
   if (!NAME.test(name)) return `${JSON.stringify(name)} is no name of letters, digits and dashes`
   return problemOfGates(gates)
@@ -133,7 +130,7 @@ function problemOfGates(gates: readonly ScopeGate[]): string | null {
   return bad === undefined ? null : `the gate ${JSON.stringify(bad.name)} has no command, or no time to run`
 }
 
-/** A gate as those of `--verify` are: it has to pass, and protects the files that its command runs by itself. */
+/** Returns a gate like those of `--verify`: required, and it protects the files that its command runs. */
 function gateOf({ name, run, timeoutMs, network = false }: ScopeGate): Gate {
   return { name, run, timeoutMs, required: true, network, protect: ownFilesOf(run), everyRound: false }
 }

@@ -25,13 +25,13 @@ import type { Template } from '../../core/template.ts'
 import { type Redactor, redactorOf } from '../../secrets/redactor.ts'
 import type { SessionLog } from '../session-log.ts'
 
-/** What commands with secrets are run with in a session. */
+/** Means to run commands with secrets in a session. */
 export interface ShellMeans {
   shell: Shell
   secrets: SessionSecrets
-  /** The most that a command may take by the settings, ms. */
+  /** Longest time of a command by the settings, ms. */
   commandMs: number
-  /** Creates empty files at the paths that no command may read and that are missing, for commands that run side by side. */
+  /** Creates empty files at missing paths that no command may read, for commands that run at the same time. */
   createPlaceholders(paths: readonly string[]): Promise<void>
 }
 
@@ -40,44 +40,43 @@ export interface SessionShellOptions extends ShellMeans {
   template: Pick<Template, 'refusesSecrets'>
   redactor: Redactor
   clock: Clock
-  /** The time that a command may take by the limits of the session, ms. */
+  /** Returns the time left to a command by the session's limits, ms. */
   leftMs(): number
 }
 
-/** For whom a command is run. */
+/** The requester of a command. */
 export interface ShellPlace {
-  /** What the thread may not read, beside what no command may. */
+  /** Further unreadable paths of the thread, and if it is read-only. */
   thread: Pick<ThreadSpec, 'unreadable' | 'readOnly'>
-  /** Ends the command. */
+  /** Aborts the command. */
   signal: AbortSignal
 }
 
-/** What came of a command, for the one who wanted it. */
+/** The result of a command, for its requester. */
 interface ShellAnswer extends ToolAnswer {
-  /** The same for two commands that came to the same; null: nothing was run. */
+  /** Equal for two commands with the same result; null: nothing was run. */
   same: string | null
-  /** Files in which a secret was found after it. */
+  /** Files with a secret found after the command. */
   leaked: readonly string[]
 }
 
-/** The most of each stream that goes to the model and into the journal, characters. */
+/** Longest text of each stream for the model and the journal, characters. */
 const MOST_OUTPUT = 16_000
-/** The longest time of a command, ms; and the part of the setting, for an agent is given its answer before that is over. */
+/** Longest time of a command, ms, and its share of the setting: the agent must get the answer before that ends. */
 const MOST_MS = 10 * 60_000
 const SHARE = 0.85
-/** How often a form of a secret has its length at most: each byte as a number, say, in a list that is indented. */
+/** Longest encoded form as a multiple of the secret's length, for example an indented list of byte numbers. */
 const FORM_LENGTH = 16
-/** Of secrets that the command was not given, and might print all the same. */
+/** Longest form of secrets that the command did not get but might print, characters. */
 const USUAL_FORM = 8_192
-/** How long the files that a command has changed may be searched, ms. */
+/** Longest search in changed files, ms. */
 const SEARCH_MS = 60_000
-/** Files that a sentence names. */
+/** Most files that a sentence names. */
 const MOST_NAMED = 10
 
 /**
- * Runs the commands that agents want run with secrets, and asks for the secrets that they need. A value goes into the
- * variables of its command alone: it is taken out of what that prints before anything is kept or handed over, and files in
- * which the command has left it are closed to agents.
+ * Runs commands with secrets for agents, and asks persons for missing secrets. Only the command's variables get a value.
+ * Values are removed from output before anything stores or sends it. Files that contain one are hidden from agents.
  */
 export class SessionShell {
   readonly #options: SessionShellOptions
@@ -87,7 +86,7 @@ export class SessionShell {
     this.#options = options
   }
 
-  /** Runs a command, and journals what came of it. Rejects if that cannot be journaled, or files that hold a secret cannot be closed. */
+  /** Runs a command and journals its result. Rejects if the journal fails, or files with a secret cannot be hidden. */
   async run(wanted: WantedCommand, place: ShellPlace): Promise<ShellAnswer> {
     const running = this.#run(wanted, place)
     this.#running.add(running)
@@ -98,12 +97,12 @@ export class SessionShell {
     }
   }
 
-  /** Resolves when no command runs any more. */
+  /** Resolves when no command runs. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#running)
   }
 
-  /** Asks for a secret, unless it is there; `isAsked`: a person has to be waited for. */
+  /** Asks for a secret unless it exists; `isAsked`: the agent must wait for a person. */
   async ask({ key, question, reason }: WantedSecret): Promise<ToolAnswer & { isAsked: boolean }> {
     const { log, secrets } = this.#options
     const problem = problemOfKey(key)
@@ -116,8 +115,8 @@ export class SessionShell {
   }
 
   /**
-   * Whether a secret is there and its check passes, if it has one; `problem`: why not, a sentence; `missing`: there is none.
-   * Null if that was broken off.
+   * Checks that a secret exists and passes its check, if any; `problem`: why not, a sentence; `missing`: it does not exist.
+   * Null if interrupted.
    */
   async confirm(
     key: string,
@@ -145,7 +144,7 @@ export class SessionShell {
     const used = await this.#secretsOf(names)
     if (typeof used === 'string') return nothingRan(used)
     const { end, leaked: files } = await this.#play(command, used, place)
-    // A name may have one that reads like a word.
+    // A file name may contain a secret that looks like a word.
     const leaked = files.map(redactorOfAll(used).text)
     const shown = this.#shown(end, used)
     const { exitCode, status } = statusOf(end)
@@ -168,7 +167,7 @@ export class SessionShell {
     return { text: wordsForModel(ran), success: true, same, leaked }
   }
 
-  /** The secrets of these names; else what is said of one that is not there. */
+  /** Returns the secrets of these names, or a sentence about a missing one. */
   async #secretsOf(names: readonly string[]): Promise<readonly StoredSecret[] | string> {
     const { secrets } = this.#options
     if (names.length > 0 && this.#refusal !== null)
@@ -190,7 +189,7 @@ export class SessionShell {
     return used
   }
 
-  /** Runs it, and searches the files that it has made or changed for the secrets that it had. */
+  /** Runs a command, and searches its new or changed files for its secrets. */
   async #play(
     command: string,
     used: readonly StoredSecret[],
@@ -199,7 +198,7 @@ export class SessionShell {
     const { shell, secrets, clock, commandMs, leftMs, createPlaceholders } = this.#options
     const unreadable = [...new Set([...(thread.unreadable ?? []), ...secrets.unreadable()])]
     await createPlaceholders(unreadable)
-    // It may have been stored a moment ago, by another process.
+    // Another process may have stored a secret a moment ago.
     secrets.refresh()
     const since = clock.now()
     const end = await shell.run({
@@ -208,17 +207,17 @@ export class SessionShell {
       unreadable,
       timeoutMs: Math.max(1000, Math.min(MOST_MS, commandMs * SHARE, leftMs())),
       signal,
-      // What is cut off at the front may be a part of a secret, which nothing finds.
+      // A secret that is cut at the front cannot be found, so keep more text.
       mostCharacters: MOST_OUTPUT + 2 * longestForm(used),
     })
     const searched = used.filter(({ value }) => !isShortSecret(value))
     return { end, leaked: searched.length === 0 ? [] : await this.#search(since, searched) }
   }
 
-  /** Closes files to agents in which a secret is found. It is searched to its end, whatever a person breaks off. */
+  /** Hides files with a secret from agents. An interrupt does not stop the search. */
   async #search(since: number, used: readonly StoredSecret[]): Promise<readonly string[]> {
     const files = await this.#filesWith(since, used)
-    // What could not be closed could be read by the next command: nothing goes on with it.
+    // The next command could read a file that is not hidden, so a failure here stops everything.
     if (files.length > 0) await this.#options.secrets.hide(files)
     return files
   }
@@ -242,7 +241,7 @@ export class SessionShell {
     }
   }
 
-  /** What it printed, without secrets, as it is kept and handed over. */
+  /** Returns its output without secrets, as it is stored and sent. */
   #shown(
     { stdout, stderr }: ShellEnd,
     used: readonly StoredSecret[],
@@ -260,7 +259,7 @@ export class SessionShell {
     return { stdout: shown(stdout), stderr: shown(stderr), ...named }
   }
 
-  /** Why no command may have a secret now; null: they may. */
+  /** The reason why no command may have a secret now; null: they may. */
   get #refusal(): string | null {
     const { template, log } = this.#options
     return template.refusesSecrets?.(log.state) ?? null
@@ -277,7 +276,7 @@ export class SessionShell {
 }
 
 /**
- * The tools `run_shell` and `ask_human`.
+ * Returns the tools `run_shell` and `ask_human`.
  * @param placeOf for whom a call is answered
  * @param onLeak told of files in which a command has left a secret
  */
@@ -306,13 +305,13 @@ export function shellTools(
   return [run, ask]
 }
 
-/** A thread that may not read, either, what no command of an agent may; as it is where there are no secrets. */
+/** Adds the paths that no agent's command may read to a thread's unreadable ones. */
 export function withoutSecrets(thread: ThreadSpec, deniedPaths: readonly string[]): ThreadSpec {
   if (deniedPaths.length === 0) return thread
   return { ...thread, unreadable: [...new Set([...(thread.unreadable ?? []), ...deniedPaths])] }
 }
 
-/** Whether a secret is there; `broken`: it is, and cannot be read, so that a person has to give it again. */
+/** Checks if a secret exists; `broken`: it exists but cannot be read, so a person must give it again. */
 async function readable(secrets: SessionSecrets, key: string): Promise<'there' | 'missing' | 'broken'> {
   try {
     return (await secrets.get(key)) === null ? 'missing' : 'there'
@@ -322,7 +321,7 @@ async function readable(secrets: SessionSecrets, key: string): Promise<'there' |
   }
 }
 
-/** Short values are left out: they would be found in words that have nothing to do with them. */
+/** Returns a redactor of these secrets without short values, which would match unrelated words. */
 function redactorOfAll(used: readonly StoredSecret[]): Redactor {
   return redactorOf(used.filter(({ value }) => !isShortSecret(value)).map(encodedToo))
 }
@@ -331,14 +330,14 @@ function encodedToo({ key, value }: StoredSecret): Secret {
   return { name: key, value, isEncoded: true }
 }
 
-/** The most characters that a form of one of these secrets has. */
+/** Returns the length of the longest form of these secrets, in characters. */
 function longestForm(used: readonly StoredSecret[]): number {
   return Math.max(USUAL_FORM, ...used.map(({ value }) => value.length * FORM_LENGTH))
 }
 
 /**
- * The end of what was printed. Of a text that was cut before it was redacted the first `longest` characters are left out:
- * they may be the rest of a secret.
+ * Returns the end of the output. If it was cut before the redaction, drops its first `longest` characters, which may be the
+ * rest of a secret.
  */
 function endOf(redacted: string, isCut: boolean, longest: number): string {
   const from = Math.max(0, redacted.length - MOST_OUTPUT)
@@ -350,7 +349,7 @@ function statusOf(end: ShellEnd): Pick<EventOf<'shell-ran'>, 'status' | 'exitCod
   return { status: end.exitCode === 0 ? 'passed' : 'failed', exitCode: end.exitCode }
 }
 
-/** How a check ended, after "Its check"; null if it passed. Nothing that it printed is repeated. */
+/** Returns the end of a check, to follow "Its check"; null if it passed. Repeats no output. */
 function wordsForEnd(end: ShellEnd): string | null {
   switch (end.kind) {
     case 'exited':
@@ -369,7 +368,7 @@ const NONE: Record<Exclude<ShellEnd['kind'], 'exited' | 'not-started'>, string> 
   'broken-off': 'none: it was broken off',
 }
 
-/** What the agent is told of a command that was run. */
+/** Returns the answer to the agent about a command that ran. */
 function wordsForModel(ran: EventOf<'shell-ran'>): string {
   const { command, status, exitCode, stdout, stderr, problem, withheld, printed = [], leaked = [], secrets } = ran
   const none =
@@ -411,7 +410,7 @@ function wordsForLeak(files: readonly string[], key: string): string {
   return `The check of ${key} has left that secret in ${named(files)}. Agents cannot read it any more, and no savepoint has it.`
 }
 
-/** What a person is told at once: nothing that codemachine does takes it out of their repository. */
+/** Returns the immediate warning to a person: codemachine cannot remove the secret from their repository. */
 function wordsForCommitted(files: readonly string[], used: readonly StoredSecret[]): string {
   const keys = used.map(({ key }) => key).join(' or ')
   return `A command has put the secret ${keys} into the git repository (${named(files)}). Agents cannot read these objects any more. Take it out of the history before you push, or give the service another key.`

@@ -4,31 +4,31 @@ import { readStepAnswer, STEP_ANSWER, type StepAnswer } from '../../core/shapes/
 import type { RoundSpec } from '../../core/template.ts'
 import type { SessionShell, ShellPlace } from './session-shell.ts'
 
-/** So often in a row may a message be of no use before the round ends. */
+/** Number of useless messages in a row that ends the round. */
 const MOST_MISFITS = 3
-/** So often may a command come to the same before the agent is told. */
+/** Number of equal results of a command after which the agent is told. */
 const SAME_RESULTS = 3
 
-/** What has come of the turns of a round without tools so far. */
+/** Progress of a round without tools. */
 export interface StepTally {
-  /** Commands that were run. */
+  /** Number of commands that ran. */
   commands: number
-  /** Messages in a row with which nothing could be done. */
+  /** Number of useless messages in a row. */
   misfits: number
-  /** How often each command came to the same result. */
+  /** Number of equal results, by result. */
   same: ReadonlyMap<string, number>
 }
 
 export const NO_STEPS: StepTally = { commands: 0, misfits: 0, same: new Map() }
 
-/** What is done about a message. `over`: nothing, the round ends with it. */
+/** The reaction to a message. `over`: none, the round ends with it. */
 type StepMove =
   | { kind: 'run'; answer: StepAnswer }
   | { kind: 'ask'; ask: NonNullable<StepAnswer['ask']> }
   | { kind: 'tell'; text: string }
   | { kind: 'over' }
 
-/** What is done about a message of an agent that works without tools (null: it said nothing). Pure. */
+/** Returns the reaction to a message of an agent without tools (null: no message). Pure. */
 export function moveAfter(tally: StepTally, message: string | null, mostCommands: number): StepMove {
   const parsed = parseAnswer(message, STEP_ANSWER.schema)
   const read = parsed.ok ? readStepAnswer(parsed.value) : parsed
@@ -39,23 +39,23 @@ export function moveAfter(tally: StepTally, message: string | null, mostCommands
   return answer.done ? { kind: 'over' } : orOver(tally, NO_COMMAND)
 }
 
-/** Tells the agent something that it has to mend, unless that was in vain too often. Pure. */
+/** Tells the agent what to fix, or ends the round after too many useless messages. Pure. */
 function orOver({ misfits }: StepTally, text: string): StepMove {
   return misfits + 1 < MOST_MISFITS ? { kind: 'tell', text } : { kind: 'over' }
 }
 
-/** The tally after a message that came to nothing. Pure. */
+/** Returns the tally after a useless message. Pure. */
 function withMisfit(tally: StepTally): StepTally {
   return { ...tally, misfits: tally.misfits + 1 }
 }
 
-/** The tally after a command; `same` as of `ShellAnswer`. Pure. */
+/** Returns the tally after a command; `same` as of `ShellAnswer`. Pure. */
 export function withCommand({ commands, same: before }: StepTally, same: string | null): StepTally {
   const known = same === null ? before : new Map(before).set(same, (before.get(same) ?? 0) + 1)
   return { commands: commands + 1, misfits: 0, same: known }
 }
 
-/** What the agent is told below the result of a command, a line each. @param tally after it. Pure. */
+/** Returns the notes below the result of a command, one a line. @param tally after it. Pure. */
 export function notesAfter(
   tally: StepTally,
   same: string | null,
@@ -81,11 +81,11 @@ const DONE_WITH_COMMAND =
 interface StepwiseOptions extends NonNullable<RoundSpec['stepwise']> {
   shell: Pick<SessionShell, 'run' | 'ask'>
   thread: ShellPlace['thread']
-  /** Told of files in which a command has left a secret. */
+  /** Called with files in which a command has left a secret. */
   onLeak(files: readonly string[]): void
 }
 
-/** A round whose agent works without tools: it names a command in each message, and is told in the next turn what came of it. */
+/** A round whose agent works without tools: each message names a command, and the next turn gives the result. */
 export class StepwiseRound {
   readonly #options: StepwiseOptions
   #tally = NO_STEPS
@@ -95,7 +95,7 @@ export class StepwiseRound {
   }
 
   /**
-   * Does what a message asks for. Resolves with the input of the next turn; null: the round ends with this message.
+   * Carries out the request of a message. Resolves with the input of the next turn; null: the round ends with this message.
    * @param message the last one of the turn; null: there was none
    * @param signal breaks off the command
    */

@@ -26,7 +26,7 @@ const fileSchema = table({
   ),
 })
 
-/** A contract as a person edits it: TOML. Pure. */
+/** Returns a contract as TOML for a person to edit. Pure. */
 export function contractToml({ sentences }: Pick<ContractText, 'sentences'>): string {
   return `# Each quote has to stand so in the goal. {files} in a line stands for the folder of the files of its check.\n\n${sentences.map(sentenceToml).join('\n')}`
 }
@@ -55,13 +55,13 @@ function sentenceToml({ id, quote, kind, reason, checks }: Sentence): string {
   ].join('\n')
 }
 
-/** A text of several lines as it is, where TOML has a form for that. */
+/** Returns a multi-line text unescaped if TOML allows that. */
 function textToml(text: string): string {
   const isPlain = text.includes('\n') && !text.includes("'''") && !text.endsWith("'") && !/[^\t\n\P{Cc}]/u.test(text)
   return isPlain ? `'''\n${text}'''` : tomlString(text)
 }
 
-/** Reads what a person has made of it. A `UserError` with the line, and what is there, for the first mistake. Pure. */
+/** Parses an edited contract. Throws a `UserError` with line and text of the first mistake. Pure. */
 export function parseContract(text: string, source: TomlSource, goal: string): ContractText {
   const tree = tomlTree(parseToml(text, source))
   const { value, mistakes } = checkToml(fileSchema, tree)

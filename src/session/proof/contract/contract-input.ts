@@ -3,10 +3,10 @@ import { type ContractState, type Control, type Flaw, flawsOf, type Sentence } f
 import type { SessionState } from '../../../core/state/state.ts'
 import { fenced, joined } from '../review-input.ts'
 
-/** The most of each part, in characters: together less than what codex takes in one turn. */
+/** Longest text of each part, in characters: together less than codex takes in one turn. */
 const MOST = { goal: 250_000, said: 60_000, draft: 260_000, flaws: 60_000, diff: 20_000 }
 
-/** The input of a turn that writes the contract, or writes it again. Pure. */
+/** Returns the input of a turn that writes or rewrites the contract. Pure. */
 export function authorInput({ goal, personSaid, contract }: SessionState): string {
   const replans = contract?.replans ?? []
   const { draft = null, frozen = null, problem = null, change = null } = contract ?? {}
@@ -41,7 +41,7 @@ function wordsForFlaws(flaws: readonly Flaw[]): string {
   return `The checks ran before any work, and these did not come out as they have to:\n${fenced(clipEnd(lines, MOST.flaws))}\nMend them. If a sentence is true already, its kind is \`keep\`. If no check can tell, it is \`not-checkable\`.`
 }
 
-/** The input of a turn that writes wrong versions for one sentence, whose checks it does not show. Pure. */
+/** Returns the input of a turn that writes wrong versions for one sentence, without its checks. Pure. */
 export function controlInput(state: SessionState, { id, quote, kind }: Sentence): string {
   const { contract } = state
   const isAgain = contract?.asked.some(({ sentence, refusals }) => sentence === id && refusals > 0) === true
@@ -64,7 +64,7 @@ function whyUseless({ summary, result, problem }: Control): string {
   return `- ${summary}: ${result === 'same' ? 'It is the same program.' : (problem ?? '')}`
 }
 
-/** The input of a turn that adds a check which catches this wrong version. Pure. */
+/** Returns the input of a turn that adds a check against this wrong version. Pure. */
 export function secondInput(state: SessionState, { id, quote, checks }: Sentence, { summary, diff }: Control): string {
   return joined([
     ...wordsOf(state),
@@ -75,7 +75,7 @@ export function secondInput(state: SessionState, { id, quote, checks }: Sentence
   ])
 }
 
-/** Why a contract is asked about, for the person: the sentences with their checks. Pure. */
+/** Returns the text of a contract decision: the sentences with their checks. Pure. */
 export function contractBody(contract: ContractState): string {
   const { draft, problem } = contract
   if (draft === null) return ''

@@ -50,29 +50,29 @@ import { contractToml, parseContract } from './contract-file.ts'
 import { authorInput, contractBody, controlInput, secondInput } from './contract-input.ts'
 import { CONTRACT_FILE, contractPath, editedContract } from './contract-path.ts'
 
-/** A turn of somebody who has to do with the contract and not with the work. */
+/** A turn for the contract, not for the work. */
 export type ContractTurn =
   | { role: 'author' }
   | { role: 'control'; sentence: Sentence }
   | { role: 'second'; sentence: Sentence; control: Control }
 
-/** With what a turn is played. */
+/** Means to play a turn. */
 export interface ContractTurnMeans {
-  /** The thread as it is started, with its provider. */
+  /** Returns the thread as it is started, with its provider. */
   threadOf(thread: ThreadSpec): ThreadSpec
   playOf(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'>
 }
 
-/** In the session's folder in the work directory: what a person edits. */
+/** File for a person's edits, in the session's folder in the work directory. */
 const EDITED = 'contract.toml'
 const EDITED_BYTES = 1024 * 1024
 
-/** Makes the contract of a session before its rounds, and proves a claim by it. One step at a time, each journaled. */
+/** Makes the contract of a session before its rounds, and proves a claim by it. Journals each step. */
 export class ContractWork {
   readonly #options: RunnerOptions
   readonly #budget: Budget
   #breakingOff = new AbortController()
-  /** The draft that the person has edited into what cannot be read: their file stays. */
+  /** Version of the draft whose edited file cannot be parsed; the file stays. */
   #kept: number | null = null
 
   constructor(options: RunnerOptions, budget: Budget) {
@@ -80,7 +80,7 @@ export class ContractWork {
     this.#budget = budget
   }
 
-  /** What is to be done before the next round; null: nothing. */
+  /** Returns the contract step before the next round; null: none. */
   next(tree: string): ContractStep | null {
     const { contract, last, replayed, scope, claim } = this.#options.log.state
     if (contract === null || replayed || scope !== null || this.#options.means === null) return null
@@ -88,7 +88,7 @@ export class ContractWork {
     return nextContractStep(contract, tree, last !== null)
   }
 
-  /** Takes what a person has edited since, as a new version. */
+  /** Accepts a person's later edit as a new version. */
   async takeEdit(): Promise<void> {
     const { log, roundsDirectory, redactor } = this.#options
     if (log.state.contract === null) return
@@ -99,17 +99,17 @@ export class ContractWork {
       if ('problem' in read) throw new UserError('CM0111', `${path} ${read.problem}.`)
       const text = parseContract(redactor.text(read.text), { name: path }, quotable(log.state))
       log.emit(this.#drafted('person', text))
-      // Later than that no check can fail before the work.
+      // After the first round, no check can fail before the work any more.
       if (log.state.last !== null) await this.freeze('person')
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       log.emit({ type: 'warning', round: null, message: error.message })
     }
-    // Not before it is journaled: a kill would lose it. One that is taken twice is the same version again.
+    // Remove the file only after the journal entry: a kill would lose the edit. Reading it twice gives the same version.
     await rm(path, { force: true })
   }
 
-  /** The end of a session that has its contract and wants no more, or has to be proved and has none; null: it goes on. */
+  /** Outcome of a session that only makes a contract, or requires one and has none; null: it continues. */
   get end(): SessionOutcome | null {
     const { contract, last } = this.#options.log.state
     if (contract === null || last !== null) return null
@@ -119,12 +119,12 @@ export class ContractWork {
     return terms.only && frozen !== null ? { kind: 'planned', what: 'contract' } : null
   }
 
-  /** The thread of a turn, before its provider is known. */
+  /** Returns the thread of a turn, without its provider. */
   threadOf({ role }: ContractTurn): ThreadSpec {
     return this.#means.contractThread(role === 'control' ? 'control' : 'author', this.#contract.terms)
   }
 
-  /** Gives the contract up, or a new version of it, where its author gives nothing usable; false if it is to be asked once more. */
+  /** Gives up the contract, or its new version, after too many useless answers. False: its author may try again. */
   giveUp(): boolean {
     const { log } = this.#options
     const { frozen, versions, problem } = this.#contract
@@ -135,7 +135,7 @@ export class ContractWork {
     return true
   }
 
-  /** Plays a turn, and journals what it came to. Answers how it ended. */
+  /** Plays a turn and journals its result. Resolves with its outcome. */
   async play(turn: ContractTurn, tree: string, { threadOf, playOf }: ContractTurnMeans): Promise<RoundOutcome> {
     const { log, engines, clock, redactor } = this.#options
     const { state } = log
@@ -180,7 +180,7 @@ export class ContractWork {
     return outcome
   }
 
-  /** What an answer comes to. */
+  /** Parses the answer of a turn into its event. */
   #read(turn: ContractTurn, value: unknown, tree: string): Parsed<EventOf<'contract-drafted' | 'controls-written'>> {
     const { state } = this.#options.log
     const { last } = state
@@ -217,7 +217,7 @@ export class ContractWork {
     return { type: 'contract-drafted', version: this.#contract.versions + 1, by, ...text }
   }
 
-  /** Runs one check on a copy of the tree, and journals how it came out; one that was broken off runs again. */
+  /** Runs one check on a copy of the tree and journals its result. An interrupted check runs again. */
   async check(
     { sentence, check: number, when }: Extract<ContractStep | ContractProof, { kind: 'check' }>,
     tree: string,
@@ -238,7 +238,7 @@ export class ContractWork {
     log.emit({ type: 'check-ended', ...of, ...came, tree })
   }
 
-  /** Tries a wrong version with the checks of its sentence; one that was broken off is tried again. */
+  /** Runs a sentence's checks on a wrong version. An interrupted attempt runs again. */
   async tryControl({ control, check: sentence }: Extract<ContractProof, { kind: 'try' }>, tree: string): Promise<void> {
     const { log } = this.#options
     const tried = await this.#means.tryControl(sentence, control, {
@@ -252,14 +252,14 @@ export class ContractWork {
     log.emit({ type: 'control-tried', ...of, ...tried })
   }
 
-  /** Has a new check count that catches what none caught before, or drops it. */
+  /** Freezes a new check that catches a missed wrong version, or drops it. */
   settle({ draft, isBetter }: Extract<ContractProof, { kind: 'settle' }>): void {
     const { frozen } = this.#contract
     if (isBetter) this.#freeze('controls', frozen?.heldOut ?? [], null)
     else this.#options.log.emit({ type: 'contract-dropped', version: draft.version, why: NOT_BETTER })
   }
 
-  /** What the person is asked, once the file that they may edit is written. */
+  /** Writes the file that the person may edit, and returns the decision for them. */
   async decision(): Promise<Decision> {
     const contract = this.#contract
     const { draft } = contract
@@ -291,7 +291,7 @@ export class ContractWork {
     }
   }
 
-  /** What the person is asked who has changed the plan since: whether the contract is to know of it. */
+  /** Returns the decision for a person who has changed the goal: if the contract must include the change. */
   decisionBehind(): Decision {
     return {
       id: BEHIND_DECISION,
@@ -309,7 +309,7 @@ export class ContractWork {
     }
   }
 
-  /** Does what was decided. */
+  /** Carries out a decision. */
   async decided(choice: string, by: 'person' | 'default'): Promise<void> {
     const { log } = this.#options
     switch (choice) {
@@ -320,7 +320,7 @@ export class ContractWork {
         return
       case CONTRACT_CHOICES.edit:
         return await this.#takeEdited()
-      // The fold has what is to be changed.
+      // The fold stores the requested change.
       default:
     }
   }
@@ -341,7 +341,7 @@ export class ContractWork {
     }
   }
 
-  /** Has the draft count from now on, and tells the rounds what they may know of it. */
+  /** Freezes the draft, and tells the rounds what they may know of it. */
   async freeze(by: 'person' | 'default'): Promise<void> {
     const { log, template, engines, folder } = this.#options
     const { draft, terms } = this.#contract
@@ -358,7 +358,7 @@ export class ContractWork {
     this.#options.log.emit({ type: 'contract-frozen', version, by, heldOut, problem })
   }
 
-  /** Writes the file that the rounds read; what the person may have edited is not theirs to see. */
+  /** Writes the contract's file for the rounds. They must not see the file that the person may have edited. */
   async tellRounds(): Promise<void> {
     const { log, folder } = this.#options
     const { contract } = log.state
@@ -367,7 +367,7 @@ export class ContractWork {
     await folder.write(EDITED, '')
   }
 
-  /** Breaks off the check that runs, if there is one. */
+  /** Interrupts the running check, if there is one. */
   interrupt(): void {
     this.#breakingOff.abort()
   }
@@ -394,7 +394,7 @@ export class ContractWork {
   }
 }
 
-/** The most of what a person has changed that a decision shows, characters. */
+/** Longest text of a person's changes in a decision, characters. */
 const MOST_BEHIND = 8_000
 
 const NO_ANSWER = { ok: false, problem: 'It gave no answer.' } as const
@@ -424,7 +424,7 @@ function countOf(draft: Draft | null): string {
   return count === 1 ? 'one check' : `${count} checks`
 }
 
-/** The sentences whose checks are held out: this share, at least one, by lot with the session as seed; none of one alone. */
+/** Draws the sentences with held-out checks: this share, at least 1, seeded by session; none of a single one. */
 function drawLots(sentences: readonly Sentence[], share: number, seed: string): string[] {
   if (share === 0 || sentences.length < 2) return []
   const lot = (id: string) => createHash('sha256').update(`${seed} ${id}`).digest('hex')
