@@ -42,7 +42,7 @@ export const changeView: TemplateView<ChangeWork> = {
   plans: shownPlans,
 }
 
-/** `EXECUTING_TASKS, plan v2, 3/9 done`. */
+/** `EXECUTING_TASKS, plan v2, 3 of 9 tasks`. */
 function statusOf({ state, planning, execution }: ChangeWork): string {
   const [name = state] = state.split('.')
   // While a version is made, the title of the round names that one.
@@ -52,7 +52,9 @@ function statusOf({ state, planning, execution }: ChangeWork): string {
   const facts = [
     name,
     ...(version === undefined ? [] : [`plan v${version}`]),
-    ...(tasks.length === 0 ? [] : [`${countOf(tasks, 'COMPLETED')}/${tasks.length} done`]),
+    ...(tasks.length === 0
+      ? []
+      : [`${countOf(tasks, 'COMPLETED')} of ${tasks.length} task${tasks.length === 1 ? '' : 's'}`]),
     ...(countOf(tasks, 'FAILED') === 0 ? [] : [`${countOf(tasks, 'FAILED')} failed`]),
   ]
   return facts.join(', ')

@@ -8,35 +8,38 @@ import type { Checking, SessionState } from '../../core/state/state.ts'
 import { cutLine } from './cells.ts'
 import { workOf } from './event.ts'
 import { shownCommand } from './names.ts'
-import { formatClock, formatCount, shortMoment } from './numbers.ts'
+import { formatClock, formatCount, formatNumber, shortMoment } from './numbers.ts'
 import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, boardNow, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
 import { oneLine, titleLine } from './safe-text.ts'
 import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
 
-/** Progress of a session's tasks. */
-interface TaskAtWork {
-  /** Current task; null: all are done. */
-  task: TaskBoard['tasks'][number] | null
-  /** Its place among all: `2/15`; `15/15` if all are done. */
-  place: string
-  /** The same in short: `T2/15`. */
-  shortPlace: string
-  done: number
-  total: number
+/** How many tasks are done: `1 of 4 tasks`. */
+export function wordsForTasks(done: number, total: number): string {
+  return `${formatNumber(done)} of ${formatCount(total, 'task')}`
 }
 
-/** Returns the current task, and its place among all; null: no tasks. */
-export function taskAtWork({ tasks, current }: TaskBoard): TaskAtWork | null {
-  const total = tasks.length
-  if (total === 0) return null
-  const done = tasks.filter(task => task.done).length
-  const at = tasks.findIndex(({ id }) => id === current)
-  const task = tasks[at]
-  if (task === undefined) return { task: null, place: `${done}/${total}`, shortPlace: `${done}/${total}`, done, total }
-  const place = `${at + 1}/${total}`
-  return { task, place, shortPlace: `T${place}`, done, total }
+/** The round that runs, else the last one: `round 2 of 10`, without a limit `round 2`; null before the first. */
+export function wordsForRound({
+  running,
+  roundsUsed,
+  limits: { rounds },
+}: Pick<SessionState, 'running' | 'roundsUsed'> & { limits: Pick<SessionState['limits'], 'rounds'> }): string | null {
+  const round = running?.round ?? roundsUsed
+  return round === 0 ? null : `round ${round}${rounds === null ? '' : ` of ${rounds}`}`
+}
+
+/** How far a session is, where there is little room: the tasks that are done and the round, in the template's own words if it has some. */
+export function factsInShort(state: SessionState, board: TaskBoard | null, ownCells: number): string[] {
+  const work = statusOfWork(state)
+  const { tasks } = boardNow(board, state) ?? { tasks: [] }
+  const counted = tasks.length === 0 ? null : wordsForTasks(tasks.filter(({ done }) => done).length, tasks.length)
+  const own = titleOfRound(state)
+  return [
+    work === null ? counted : cutLine(oneLine(work, WORK_CHARS), ownCells),
+    own === null ? wordsForRound(state) : cutLine(own.title, ownCells),
+  ].filter(fact => fact !== null)
 }
 
 const TITLE_CHARS = 120
@@ -112,7 +115,7 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
       return deciding(state, now)
     case 'paused': {
       if (state.replan !== null) return plainly('changing the plan')
-      if (isPlanShown(state)) return { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time: null }
+      if (isPlanShown(state)) return { kind: 'held', words: 'asks you about the plan', short: 'asks you', time: null }
       return { kind: 'held', words: 'paused', short: 'paused', time: leftOfHold(state, now) }
     }
     case 'waiting-for-network':
@@ -144,8 +147,8 @@ function deciding(state: SessionState, now: number): DoingNow {
   // Without a default there is no need to hurry.
   const time = decision === null || decision.default === null ? null : clockLeft(decision.until, now)
   return isPlanShown(state)
-    ? { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time }
-    : { kind: 'held', words: 'you decide', short: 'you decide', time }
+    ? { kind: 'held', words: 'asks you about the plan', short: 'asks you', time }
+    : { kind: 'held', words: 'asks you', short: 'asks you', time }
 }
 
 function waiting(state: SessionState, now: number): DoingNow {
@@ -167,7 +170,7 @@ function atWork(state: SessionState, live: readonly LiveItem[] | null, now: numb
   const isIdle = latest === undefined || isDelegation(latest.item)
   if (state.agents.length > 0 && isIdle) return delegating(state, now)
   // A delegated task lasts until its result was read.
-  if (isIdle) return plainly(live === null ? 'working' : 'thinking')
+  if (isIdle) return plainly(live === null ? 'running' : 'thinking')
   const { words, short, isTimed } = wordsForItem(latest.item)
   return { kind: 'at-work', words, short, time: isTimed ? formatClock(now - latest.startedAt) : null }
 }
@@ -258,30 +261,23 @@ const WORK_CELLS = 24
 const WORK_CHARS = 120
 
 /**
- * Describes a running session in a short line for tmux's status bar: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
+ * Describes a running session in a short line for tmux's status bar: `linkcheck · running · 1 of 15 tasks · round 4 of 10`.
  * No colours; each `#` is doubled, because tmux reads a single one as a command.
  */
 export function statusLine(state: SessionState, board: TaskBoard | null, now: number): string {
-  const { running, limits, roundsUsed } = state
   const { words, time, next } = doing(state, null, now)
-  const tasks = boardNow(board, state)
-  const task = tasks && taskAtWork(tasks)
-  const work = statusOfWork(state)
-  const round = titleOfRound(state)
   const window = usedWindow(state, now)
-  const most = limits.rounds === null ? '' : `/${limits.rounds}`
   const facts = [
     cutLine(titleOf(state, board), TITLE_CELLS),
-    round === null ? `R${running?.round ?? roundsUsed}${most}` : cutLine(round.title, WORK_CELLS),
-    work === null ? (task?.shortPlace ?? '') : cutLine(oneLine(work, WORK_CHARS), WORK_CELLS),
     time === null ? words : `${words} ${time}`,
     next ?? '',
+    ...factsInShort(state, board, WORK_CELLS),
     // These words already say it.
     state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
     state.questions === 0 ? '' : formatCount(state.questions, 'question'),
     window === null || window.resetsAt === null
       ? ''
-      : `${Math.round(window.usedPercent)} %, resets ${shortMoment(window.resetsAt, now)}`,
+      : `usage ${Math.round(window.usedPercent)} %, resets ${shortMoment(window.resetsAt, now)}`,
   ]
   return cutLine(facts.filter(fact => fact !== '').join(' · '), MOST_CELLS).replaceAll('#', '##')
 }

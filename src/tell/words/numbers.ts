@@ -124,12 +124,6 @@ export function formatClock(ms: number): string {
   return parts.join(':')
 }
 
-/** Does the same with hours and two digits each: `00:15:32`. */
-export function formatFullClock(ms: number): string {
-  const seconds = Math.floor(Math.max(0, ms) / 1000)
-  return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(twoDigits).join(':')
-}
-
 const NEAR_MS = 20 * 60 * 60 * 1000
 
 /** Formats a moment as seen from another (both Unix time, ms) in little space: `05:02`, with its day if it is far away. */

@@ -45,21 +45,21 @@ test('of what runs: what, which round and task, what it does, what it was asked 
   }
   await place.journal('20261120_1', [created, started, turn, limits])
   await writeMemory(place, { 'MAIN.md': main('linkcheck'), 'tasks.json': tasks })
-  expect(await line(place)).toBe('linkcheck · R1/20 · T3/3 · working · 40 %, resets 05:02\n')
+  expect(await line(place)).toBe('linkcheck · running · 1 of 3 tasks · round 1 of 20 · usage 40 %, resets 05:02\n')
 })
 
 test('without tasks or a title, the goal says what runs', async () => {
   await using place = await makePlace()
   await using _lock = await run(place)
   await place.journal('20261120_1', [created, started, sampleEvents['stop-asked']])
-  expect(await line(place)).toBe('Write a link checker · R1/20 · starting codex · stopping after this round\n')
+  expect(await line(place)).toBe('Write a link checker · starting codex · stopping after this round · round 1 of 20\n')
 })
 
 test('of a wait, how long still', async () => {
   await using place = await makePlace()
   await using _lock = await run(place)
   await place.journal('20261120_1', [created, started, turn, ended, waiting])
-  expect(await line(place)).toBe('Write a link checker · R1/20 · waiting until 05:02 (6:20:43 left)\n')
+  expect(await line(place)).toBe('Write a link checker · waiting until 05:02 (6:20:43 left) · round 1 of 20\n')
 })
 
 test('nothing where nothing has run yet, and no records are made there', async () => {
@@ -90,7 +90,7 @@ test('in a folder of the work directory it tells of the work directory', async (
   await place.journal('20261120_1', [created, started, turn])
   const inside = join(place.directory, 'src', 'deep')
   await mkdir(inside, { recursive: true })
-  expect(await line(place, '-C', inside)).toContain('Write a link checker · R1/20')
+  expect(await line(place, '-C', inside)).toContain('Write a link checker · running · round 1 of 20')
 })
 
 test('nothing from outside is a command to tmux or to the terminal', async () => {
@@ -111,7 +111,7 @@ test('a memory folder that is a link is not followed', async () => {
   const memory = join(place.records.directory, '.codemachine')
   await rename(memory, `${memory}-else`)
   await symlink(`${memory}-else`, memory)
-  expect(await line(place)).toBe('Write a link checker · R1/20 · working\n')
+  expect(await line(place)).toBe('Write a link checker · running · round 1 of 20\n')
 })
 
 test('tasks that are half-written are not told of', async () => {
@@ -119,7 +119,7 @@ test('tasks that are half-written are not told of', async () => {
   await using _lock = await run(place)
   await place.journal('20261120_1', [created, started, turn])
   await writeMemory(place, { 'MAIN.md': main('linkcheck'), 'tasks.json': '{"tasks":[' })
-  expect(await line(place)).toBe('linkcheck · R1/20 · working\n')
+  expect(await line(place)).toBe('linkcheck · running · round 1 of 20\n')
 })
 
 test('it is one line or JSON, not both', async () => {

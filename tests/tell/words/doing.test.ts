@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import type { LiveItem } from '../../../src/core/events/live-board.ts'
-import { doing, taskAtWork } from '../../../src/tell/words/doing.ts'
+import { doing, wordsForRound } from '../../../src/tell/words/doing.ts'
 import { liveItem, NOW, npmTest, stateAfter } from '../../doors/screen/header/session.ts'
 import { local, moreSamples, sampleEvents, sampleItems, sampleOutcomes } from '../../doors/screen/samples.ts'
 
@@ -69,8 +69,8 @@ test.each<[string, SessionEvent[]]>([
   ['winding down: review 1 3:50', [started, ended, sampleEvents['review-started'], windingDown]],
   ['waiting until 05:02 (6:17:00 left)', [started, turn, ended, waiting]],
   ['waiting for the provider (6:17:00 left)', [started, turn, ended, { ...waiting, reason: 'provider-away' }]],
-  ['you decide (6:08 left)', [started, turn, ended, asked]],
-  ['you decide', [started, turn, ended, { ...asked, default: null }]],
+  ['asks you (6:08 left)', [started, turn, ended, asked]],
+  ['asks you', [started, turn, ended, { ...asked, default: null }]],
   ['waiting for the network 3:50', [started, turn, moreSamples['no network']]],
   ['thinking; stopping after this round', [started, turn, stopAsked]],
   ['thinking; pausing after this round', [started, turn, paused]],
@@ -115,7 +115,7 @@ test('what runs is said of a round that winds down, and of one that changes the 
 })
 
 test('where it cannot be seen what goes on in the turn, nothing is said of it', () => {
-  expect(said([started, turn], null)).toBe('working')
+  expect(said([started, turn], null)).toBe('running')
 })
 
 test('a wait counts down each second to its end, and not below; it ends when the time is used up', () => {
@@ -141,7 +141,9 @@ test.each(sampleOutcomes)('of a session that is over, how it ended: %j', outcome
   )
 })
 
-test('a task is counted by its place, whatever its id says', () => {
-  const tasks = ['T1', 'T2', 'T4', 'T3'].map(id => ({ id, name: id, phase: null, done: id !== 'T4' }))
-  expect(taskAtWork({ title: null, tasks, current: 'T4' })).toMatchObject({ place: '3/4', shortPlace: 'T3/4' })
+test('the round that runs has its number and the limit; before the first there is none to name', () => {
+  const limits = { rounds: 10 }
+  expect(wordsForRound({ running: null, roundsUsed: 0, limits })).toBe(null)
+  expect(wordsForRound({ running: null, roundsUsed: 2, limits })).toBe('round 2 of 10')
+  expect(wordsForRound({ ...stateAfter([started]), limits: { rounds: null } })).toBe('round 1')
 })

@@ -7,8 +7,8 @@ import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import type { TemplateKind } from '../../../src/core/template.ts'
 import type { BoardRow } from '../../../src/core/view.ts'
 import { eventLines } from '../../../src/doors/screen/blocks/event-lines.ts'
-import { headerLines, windowTitle } from '../../../src/doors/screen/header/header.ts'
-import { progressLine, taskLines } from '../../../src/doors/screen/header/tasks.ts'
+import { statusLineOf, windowTitle } from '../../../src/doors/screen/header/header.ts'
+import { taskLines } from '../../../src/doors/screen/header/tasks.ts'
 import { plainView } from '../../../src/doors/screen/plain-view.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { notificationOf } from '../../../src/tell/notify/notification.ts'
@@ -74,12 +74,11 @@ describe('a template of a program', () => {
     expect(taskLines({ board: null, plan: [], own: own && { ...own, now: place.now } }, { ...place, rows: 9 })).toEqual(
       ['  ✔ L1  to the bridge', '  ▸ L2  across the water  (runner 0:12)', '  ○ L3  home'],
     )
-    expect(progressLine({ state, board: null, own }, place)).toBe('▓▓▓▓▓▓▓░░░░░░░░░░░░░ 1/3')
-    expect(headerLines({ state, board: null, live: [], queued: 0 }, { ...place, rows: 2 })[0]).toBe(
-      'Carry it. · leg 2 of 3 · A leg · round 2 of 3 · 0:15',
+    expect(statusLineOf({ state, board: null, queued: 0 }, place)).toBe(
+      'starting codex · leg 2 of 3 · a leg · round 2 of 3 · 0:15 · 0 tokens',
     )
     expect(windowTitle({ state, board: null, live: [] }, { symbols: true, now: NOW })).toBe(
-      '▸ R2 leg 2 of 3 starting codex — Carry it.',
+      '▸ starting codex · leg 2 of 3 · round 2 of 3 — Carry it.',
     )
   })
 
@@ -91,19 +90,20 @@ describe('a template of a program', () => {
       'now: L2  across the water  (runner 0:12)',
       'to do: L3  home',
     ])
-    expect(progressLine({ state, board: null, own }, { ...place, theme: forReader })).toBe('1 of 3 done')
   })
 
   test('is on plain lines, and in the status bar', () => {
     const [round, end] = recorded(events).slice(1)
     expect(round && describeEvent(round, stateOf(kindOf(), events.slice(0, 2)))?.text).toMatch(/^round 1 {2}a leg: /)
     expect(end && describeEvent(end, stateOf(kindOf(), events.slice(0, 3)))?.text).toMatch(/, leg 2 of 3$/)
-    expect(statusLine(state, null, NOW)).toBe('Carry it. · R2/3 · leg 2 of 3 · starting codex')
+    expect(statusLine(state, null, NOW)).toBe('Carry it. · starting codex · leg 2 of 3 · round 2 of 3')
     expect(wordsForStep(state, { kind: 'look', name: 'the runner' }).words).toBe('timing the runner')
     expect(wordsForStep(state, { kind: 'write', name: '' }).words).toBe('writing files')
     const looking: SessionEvent = { type: 'step-started', step: 1, kind: 'look', name: 'the watch' }
     const between = stateOf(kindOf(), [...events.slice(0, 3), looking])
-    expect(statusLine(between, null, between.updatedAt)).toBe('Carry it. · R1/3 · leg 2 of 3 · timing the watch 0:00')
+    expect(statusLine(between, null, between.updatedAt)).toBe(
+      'Carry it. · timing the watch 0:00 · leg 2 of 3 · round 1 of 3',
+    )
     const looked = recorded([{ ...sampleEvents.looked, what: 'the watch' }])[0]
     expect(looked && describeEvent(looked, between)?.text).toBe('timing the watch')
   })
@@ -169,7 +169,7 @@ describe('a template of a program', () => {
       round: null,
       board: null,
     })
-    expect(statusLine(unknown, null, NOW)).toBe('Carry it. · R2/3 · starting codex')
+    expect(statusLine(unknown, null, NOW)).toBe('Carry it. · starting codex · round 2 of 3')
   })
 })
 
@@ -186,13 +186,12 @@ describe('a round that has a name of its own', () => {
   const data = { state, board: null, live: [], queued: 0 }
 
   test('has it in the header in the place of its number, shortened where there is little room', () => {
-    expect(headerLines(data, { ...place, rows: 2 })[0]).toBe(`Carry it. · ${NAME} · 0:15`)
+    expect(statusLineOf(data, place)).toBe(`starting codex · Carry it. · ${NAME} · 0:15 · 0 tokens`)
     for (let columns = 20; columns < 100; columns++)
-      for (const line of headerLines(data, { ...place, columns, rows: 2 }))
-        expect(widthOf(line)).toBeLessThanOrEqual(columns)
-    expect(headerLines(data, { ...place, columns: 44, rows: 2 })[0]).toContain('Leg 2/3: ')
-    expect(windowTitle(data, { symbols: true, now })).toBe('▸ Leg 2/3: across the wat… starting codex — Carry it.')
-    expect(statusLine(state, null, now)).toMatch(/^Carry it\. · Leg 2\/3: across the wat… · /)
+      expect(widthOf(statusLineOf(data, { ...place, columns }))).toBeLessThanOrEqual(columns)
+    expect(statusLineOf(data, { ...place, columns: 44 })).toContain('Leg 2/3: ')
+    expect(windowTitle(data, { symbols: true, now })).toBe('▸ starting codex · Leg 2/3: across the wat… — Carry it.')
+    expect(statusLine(state, null, now)).toMatch(/^Carry it\. · starting codex · Leg 2\/3: across the wat…/)
   })
 
   test('begins with it, and what belongs to it stands below', () => {
@@ -390,7 +389,7 @@ test('nothing that a view says steers the terminal, breaks a line or is read as 
       const notification = end && notificationOf(end, state)
       const lines = [
         ...taskLines({ board: null, plan: [], own: own && { ...own, now: NOW } }, { ...place, rows: 9 }),
-        ...headerLines({ state, board: null, live: [], queued: 0 }, { ...place, rows: 2 }),
+        statusLineOf({ state, board: null, queued: 0 }, place),
         ...eventLines(begun, state, { columns: 60, theme: plain, full: false }),
         ...cardOf(data, { commands: [], columns: 60, full: null }).map(line => line.text),
       ]

@@ -139,7 +139,7 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return warningLines(event, state, options)
     case 'state-entered':
       return describedLines(options.full ? describeState(event) : describeEntered(event, state), options)
-    // The table of `describeEvent` has every type; null there: the header shows it while it lasts, or nothing does.
+    // The table of `describeEvent` has every type; null there: the status line shows it while it lasts, or nothing does.
     default:
       return describedLines(describeEvent(event, state, KEY_HINTS), options)
   }

@@ -1,8 +1,9 @@
 import type { TaskBoard } from '../../../core/state/plan.ts'
 import { elapsedMs, type PlanStep, type SessionState } from '../../../core/state/state.ts'
 import type { BoardMark } from '../../../core/view.ts'
-import { cutLine, widthOf } from '../../../tell/words/cells.ts'
-import { formatClock, formatCount, formatNumber, formatSpan } from '../../../tell/words/numbers.ts'
+import { cutLine } from '../../../tell/words/cells.ts'
+import { wordsForTasks } from '../../../tell/words/doing.ts'
+import { formatClock, formatNumber, formatSpan } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { ShownBoard } from '../../../tell/words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -46,7 +47,7 @@ function taskEntries(board: TaskBoard | null): Entry[] {
     const isNew = task.phase !== null && task.phase !== phase
     phase = task.phase
     const reason = task.parked === undefined ? '' : ` (parked: ${task.parked})`
-    const entry = { progress: progressOf(task, board), name: `${task.id}  ${task.name}${reason}` }
+    const entry = { progress: markOf(task, board), name: `${task.id}  ${task.name}${reason}` }
     return isNew && task.phase !== null ? [{ heading: task.phase }, entry] : [entry]
   })
 }
@@ -59,7 +60,7 @@ function rowEntries({ rows, count, now }: BoardAt): Entry[] {
   return count === rows.length ? entries : [...entries, { heading: `and ${count - rows.length} more` }]
 }
 
-function progressOf(task: TaskBoard['tasks'][number], board: TaskBoard | null): BoardMark {
+function markOf(task: TaskBoard['tasks'][number], board: TaskBoard | null): BoardMark {
   if (task.done) return 'done'
   if (task.parked !== undefined) return 'parked'
   if (task.claimed) return 'claimed'
@@ -127,32 +128,25 @@ function roleOf(entry: Entry): Role {
 const MINUTE = 60_000
 /** The rounds that an estimate of the pace needs. */
 const ROUNDS_FOR_ESTIMATE = 3
-const WIDEST_BAR = 20
-const NARROWEST_BAR = 5
 
-/**
- * The progress of the tasks and an estimate of the time left: `▓▓▓░░ 7/15 tasks · about 2 h 10 min left`, in a build with
- * the claimed and the parked tasks. At most `columns` cells wide; null without tasks. `now`: Unix ms.
- */
-export function progressLine(
-  { state, board, own = null }: { state: SessionState; board: TaskBoard | null; own?: ShownBoard | null },
-  { columns, theme, now }: { columns: number; theme: Theme; now: number },
+/** How many tasks are done: `7 of 15 tasks (1 claimed)`, and without what is claimed or parked; null without tasks. */
+export function progressOf(board: TaskBoard | null): [string, string] | null {
+  const { total, done, ...rest } = countTasks(board)
+  if (total === 0) return null
+  const words = wordsForTasks(done, total)
+  const more = Object.entries(rest).flatMap(([word, count]) => (count > 0 ? [`${formatNumber(count)} ${word}`] : []))
+  return [more.length === 0 ? words : `${words} (${more.join(', ')})`, words]
+}
+
+/** The estimated time for the remaining tasks: `about 2 h 10 min left`; null if there is no basis for one. `now`: Unix ms. */
+export function estimatedLeft(
+  state: SessionState,
+  { board, own }: { board: TaskBoard | null; own: ShownBoard | null },
+  now: number,
 ): string | null {
   const { total, done, claimed, parked, failed } = own === null ? countTasks(board) : countRows(own)
-  if (total === 0) return null
   const left = msLeft(state, { done: done + claimed, total: total - parked - failed }, now)
-  const estimate = left === null ? null : `${roughly(left)} left`
-  if (!theme.symbols) {
-    const words = `${done} of ${own === null ? formatCount(total, 'task') : total} done${rest(', ', { claimed, parked, failed })}`
-    return cutLine(estimate === null ? words : `${words}, ${estimate}`, columns)
-  }
-  const counted = `${formatNumber(done)}/${own === null ? formatCount(total, 'task') : total}${rest(' · ', { claimed, parked, failed })}`
-  const words = estimate === null ? counted : `${counted} · ${estimate}`
-  const fitting = widthOf(words) + NARROWEST_BAR + 1 <= columns ? words : counted
-  const room = Math.min(WIDEST_BAR, columns - widthOf(fitting) - 1)
-  return room < NARROWEST_BAR
-    ? cutLine(counted, columns)
-    : `${bar({ done: done / total, claimed: claimed / total }, room, theme)} ${fitting}`
+  return left === null ? null : `${roughly(left)} left`
 }
 
 /** The tasks or rows of a board, and how many of them are how far. */
@@ -198,18 +192,4 @@ function msLeft(state: SessionState, { done, total }: { done: number; total: num
 function roughly(ms: number): string {
   const step = ms < 10 * 60 * MINUTE ? 5 * MINUTE : 60 * MINUTE
   return ms < step ? `less than ${formatSpan(step)}` : `about ${formatSpan(Math.round(ms / step) * step)}`
-}
-
-/** The numbers of what is claimed, parked or failed, each after `separator`; empty if there are none. */
-function rest(separator: string, counts: Omit<Counts, 'total' | 'done'>): string {
-  const said = Object.entries(counts).filter(([, count]) => count > 0)
-  return said.map(([word, count]) => `${separator}${count} ${word}`).join('')
-}
-
-function bar(share: { done: number; claimed: number }, width: number, theme: Theme): string {
-  const cells = (part: number) => (part === 1 ? width : Math.min(width - 1, Math.round(part * width)))
-  const done = cells(share.done)
-  const claimed = cells(share.done + share.claimed) - done
-  const rest = theme.paint('dim', '░'.repeat(width - done - claimed))
-  return theme.paint('good', '▓'.repeat(done)) + theme.paint('good', '▒'.repeat(claimed)) + rest
 }

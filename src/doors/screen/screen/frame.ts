@@ -1,7 +1,7 @@
 import { type Area, composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
-import { headerLines, windowTitle } from '../header/header.ts'
-import { progressLine, taskLines } from '../header/tasks.ts'
+import { statusLineOf, windowTitle } from '../header/header.ts'
+import { taskLines } from '../header/tasks.ts'
 import { workLines } from '../live.ts'
 import { startLines } from '../start.ts'
 import { askedLines } from './asked.ts'
@@ -50,17 +50,14 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
       return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
     },
     panel: panelOf(model, columns, now),
-    progress: () => session && progressLine({ state: session, board, own }, { columns, theme, now }),
-    header: most =>
+    status:
       session === null
         ? startingLine(model)
-        : headerLines(
-            { state: session, board, live: items, queued, sign: pane.sign(now) },
-            { columns, rows: most >= 2 ? 2 : 1, theme, now },
-          ),
+        : statusLineOf({ state: session, board, own, queued, sign: pane.sign(now) }, { columns, theme, now }),
     asked: most => askedLines(model, { columns, rows: most }),
     input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
-    hint: () => hintOf(model, columns),
+    hint: isRoomy => hintOf(model, columns, isRoomy),
+    rule: theme.paint('dim', '─'.repeat(columns)),
   }
 }
 
@@ -74,8 +71,8 @@ function inputFrame(model: ScreenModel, { columns, rows, now }: { columns: numbe
   }
 }
 
-function startingLine({ showsSession, theme }: ScreenModel): string[] {
-  return showsSession ? [theme.paint('dim', theme.symbols ? 'starting …' : 'starting')] : []
+function startingLine({ showsSession, theme }: ScreenModel): string | null {
+  return showsSession ? theme.paint('dim', theme.symbols ? 'starting …' : 'starting') : null
 }
 
 /** The usual height of the start screen. */
@@ -114,53 +111,54 @@ export interface FrameParts {
   main(rows: number): readonly string[]
   /** The popup or the task list above the composer; null if none is open. */
   panel: ((rows: number) => readonly string[]) | null
-  progress(): string | null
-  header(rows: number): readonly string[]
   /** What waits for an answer of the person; left out: nothing can. */
   asked?(rows: number): readonly string[]
+  status: string | null
   /** `isDialog`: it may fill the frame. */
   input: { isDialog: boolean; draw(rows: number): DrawnField }
-  hint(): string | null
+  /** Drawn above and below the input. */
+  rule: string
+  /** @param isRoomy whether there is a row for what nobody waits for */
+  hint(isRoomy: boolean): string | null
 }
 
 /** The heights of a frame from which on these parts are drawn, or drawn in full. */
-const ROWS_FOR_HINT = 6
-const ROWS_FOR_TWO_HEADER_LINES = 14
-const ROWS_FOR_PROGRESS = 18
+const ROWS_FOR_NOTICE = 6
+const ROWS_FOR_RULES = 7
+const ROWS_FOR_HINT = 11
+const ROWS_FOR_RULED_DIALOG = 18
 const ROWS_FOR_SPACE = 14
 
 /** Shares the rows of a frame among its parts. It stays lower than the terminal, so that none of it is ever scrolled away. Pure. */
 export function layOut(parts: FrameParts, terminalRows: number): Frame {
-  const { rows, header, asked, hint, fixed, forInput } = shareOut(parts, terminalRows)
+  const { rows, status, asked, rules, hint, fixed, forInput } = shareOut(parts, terminalRows)
   const input = parts.input.draw(forInput)
   let left = Math.max(0, rows - fixed - input.lines.length)
-  const progress = rows >= ROWS_FOR_PROGRESS && left > 0 ? parts.progress() : null
-  if (progress !== null) left -= 1
   const panel = parts.panel === null ? [] : parts.panel(Math.min(left, Math.ceil((left * 2) / 3))).slice(0, left)
   left -= panel.length
-  const space = rows >= ROWS_FOR_SPACE && left > 2 && header.length > 0 ? 1 : 0
+  const space = rows >= ROWS_FOR_SPACE && left > 2 && status.length > 0 ? 1 : 0
   const main = parts.main(left - space).slice(0, left - space)
-  const above = [...main, ...(space ? [''] : []), ...panel, ...(progress === null ? [] : [progress])]
-  const top = above.length + header.length + asked.length
+  const above = [...main, ...(space ? [''] : []), ...panel, ...asked, ...status, ...rules]
   return {
-    lines: [...above, ...header, ...asked, ...input.lines, ...(hint === null ? [] : [hint])],
-    caret: input.caret && { x: input.caret.x, y: top + input.caret.y },
+    lines: [...above, ...input.lines, ...rules, ...(hint === null ? [] : [hint])],
+    caret: input.caret && { x: input.caret.x, y: above.length + input.caret.y },
   }
 }
 
 /** What always stands in a frame, and the rows that the input may take beside it. */
 function shareOut(parts: FrameParts, terminalRows: number) {
   const rows = Math.max(1, terminalRows - 1)
+  const { isDialog } = parts.input
   // Where rows are few, how to leave a question counts more than what happens above it.
-  const isSmallDialog = parts.input.isDialog && rows >= 3 && rows < ROWS_FOR_HINT
-  const forHeader = isSmallDialog || rows < 3 ? 0 : 2
-  const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, forHeader)
-  const hint = rows >= ROWS_FOR_HINT || isSmallDialog ? parts.hint() : null
-  const forAsked = rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : rows >= ROWS_FOR_HINT ? 1 : 0
+  const isSmallDialog = isDialog && rows >= 3 && rows < ROWS_FOR_NOTICE
+  const status = parts.status === null || isSmallDialog || rows < 3 ? [] : [parts.status]
+  const hint = rows >= ROWS_FOR_NOTICE || isSmallDialog ? parts.hint(rows >= ROWS_FOR_HINT) : null
+  const rules = rows >= (isDialog ? ROWS_FOR_RULED_DIALOG : ROWS_FOR_RULES) ? [parts.rule] : []
+  const forAsked = rows >= ROWS_FOR_SPACE ? 2 : rows >= ROWS_FOR_NOTICE ? 1 : 0
   const asked = (parts.asked?.(forAsked) ?? []).slice(0, forAsked)
-  const fixed = header.length + asked.length + (hint === null ? 0 : 1)
-  const forInput = parts.input.isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
-  return { rows, header, asked, hint, fixed, forInput: Math.max(1, forInput) }
+  const fixed = status.length + asked.length + 2 * rules.length + (hint === null ? 0 : 1)
+  const forInput = isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
+  return { rows, status, asked, rules, hint, fixed, forInput: Math.max(1, forInput) }
 }
 
 /** A frame of at least `rows` rows, with blank rows above: the input stays in its place when there is less to show above it. */

@@ -6,8 +6,8 @@ import { type Popup, takesText } from '../composer/completion.ts'
 import { fittingHints } from '../view/full-view.ts'
 import type { ScreenModel } from './model.ts'
 
-/** The last row of the screen, painted: a notice, or the keys that matter now. Pure. */
-export function hintOf(model: ScreenModel, columns: number): string {
+/** The last row of the screen, painted: a notice, or the keys that matter now; of the field alone only if `isRoomy`. Pure. */
+export function hintOf(model: ScreenModel, columns: number, isRoomy: boolean): string | null {
   const { theme, composer, question, isLeaving, showsSession } = model
   const { search, popup } = composer.snapshot()
   const keys = () => hintLine(situationOf(model), columns)
@@ -15,8 +15,8 @@ export function hintOf(model: ScreenModel, columns: number): string {
   if (question !== null || search !== null || popup !== null) return theme.paint('dim', keys())
   const notice = isLeaving ? null : model.currentNotice
   if (notice !== null) return theme.paint(notice.role, cutLine(oneLine(notice.text, 500), columns))
-  const isEnding = isLeaving && showsSession
-  return theme.paint('dim', isEnding ? cutLine('Stopping … · Ctrl+C again stops at once', columns) : keys())
+  if (isLeaving && showsSession) return theme.paint('dim', cutLine('Stopping … · Ctrl+C again stops at once', columns))
+  return isRoomy ? theme.paint('dim', keys()) : null
 }
 
 function situationOf(model: ScreenModel): HintSituation {

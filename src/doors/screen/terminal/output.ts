@@ -286,12 +286,17 @@ function addedRows(
   narrowing: Narrowing,
 ): number {
   if (columns >= before || columns < 1 || narrowing === 'cuts') return 0
-  const addedBy = (some: readonly string[]) =>
-    some.reduce((sum, line) => sum + reflowedRows(line, before, columns) - 1, 0)
-  const added = addedBy(caret ? lines.slice(0, caret.y) : lines)
+  const addedBy = (line: string) => reflowedRows(line, before, columns) - 1
+  if (caret && narrowing === 'breaks-but-caret-row') {
+    // xterm.js goes from the last row to the first, and moves the cursor down for each that it breaks; the row that it then
+    // takes for the cursor's stays whole. When it gets lower as well, it has dropped the rows below the cursor first.
+    const last = rows < rowsBefore ? caret.y : lines.length - 1
+    let cursor = caret.y
+    for (let y = last; y >= 0; y -= 1) if (y !== cursor) cursor += addedBy(lines[y] ?? '')
+    return cursor - caret.y
+  }
+  const added = (caret ? lines.slice(0, caret.y) : lines).reduce((sum, line) => sum + addedBy(line), 0)
   if (!caret) return added
-  // xterm.js moves the cursor down for the rows below it too; when it gets lower as well, it has dropped those first.
-  if (narrowing === 'breaks-but-caret-row') return added + (rows < rowsBefore ? 0 : addedBy(lines.slice(caret.y + 1)))
   const isBroken = reflowedRows(lines[caret.y] ?? '', before, columns) > 1
   return added + (isBroken ? Math.floor(caret.x / columns) : 0)
 }

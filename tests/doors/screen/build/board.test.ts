@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TaskBoard } from '../../../../src/core/state/plan.ts'
-import { progressLine, taskLines } from '../../../../src/doors/screen/header/tasks.ts'
+import { progressOf, taskLines } from '../../../../src/doors/screen/header/tasks.ts'
 import { boardNow } from '../../../../src/tell/words/plan.ts'
 import * as goal from '../header/session.ts'
 import { sampleEvents } from '../samples.ts'
@@ -64,6 +64,5 @@ test('the checklist tells claimed and parked tasks apart, also in words', () => 
   ])
   expect(lines().at(-1)).toBe('  ✘ T8  Say how it is run (parked: It failed 5 times.)')
   expect(lines(forReader)[3]).toBe('claimed: T2  Create homepage component')
-  const place = { columns: 80, theme: plain, now: 0 }
-  expect(progressLine({ state, board }, place)).toBe('▓▓▓▒▒░░░░░░░░░░░░░░░ 1/8 tasks · 1 claimed · 1 parked')
+  expect(progressOf(board)).toEqual(['1 of 8 tasks (1 claimed, 1 parked)', '1 of 8 tasks'])
 })

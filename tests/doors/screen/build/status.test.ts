@@ -63,6 +63,10 @@ test('once the build has begun, a pause is a pause', () => {
 })
 
 test('the line for a status bar says the agents once', () => {
-  expect(statusLine(state, null, NOW)).toMatch(/^A shop for tea\. · R2\/20 · T2\/8 · frontend-dev at work 8:\d\d$/)
-  expect(statusLine({ ...state, offlineSince: NOW }, null, NOW)).toMatch(/ · waiting for the network 0:00 · 1 agent$/)
+  expect(statusLine(state, null, NOW)).toMatch(
+    /^A shop for tea\. · frontend-dev at work 8:\d\d · 1 of 8 tasks · round 2 of 20$/,
+  )
+  expect(statusLine({ ...state, offlineSince: NOW }, null, NOW)).toMatch(
+    / · waiting for the network 0:00 · .* · 1 agent$/,
+  )
 })

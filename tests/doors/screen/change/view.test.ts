@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../../../src/core/events/events.ts'
 import type { SessionState } from '../../../../src/core/state/state.ts'
-import { headerLines } from '../../../../src/doors/screen/header/header.ts'
+import { statusLineOf } from '../../../../src/doors/screen/header/header.ts'
 import { taskLines } from '../../../../src/doors/screen/header/tasks.ts'
 import { changeKind } from '../../../../src/modes/change/change.ts'
 import type { TaskSpec } from '../../../../src/modes/change/tasks.ts'
@@ -70,9 +70,7 @@ function session(work: ChangeWork, { provider = 'ollama', runs = true } = {}): S
 }
 
 function header(state: SessionState, columns = 110): string {
-  return headerLines({ state, board: null, live: [], queued: 0 }, { columns, rows: 2, theme: plain, now: NOW }).join(
-    '\n',
-  )
+  return statusLineOf({ state, board: null, queued: 0 }, { columns, theme: plain, now: NOW })
 }
 
 const atWork = session(own('EXECUTING_TASKS.action', { tasks: TASKS, at: 3, version: 2 }))
@@ -87,24 +85,22 @@ const mendingAfter = (result: TaskRecord['results'][number]) =>
   )
 const mending = mendingAfter({ status: 'failed', exitCode: 1, tree: '', tail: '' })
 
-describe('the header', () => {
+describe('the status line', () => {
   promise(
     'C81',
-    'The header of a change has its state, the version of its plan, the task, whether its model is of this machine, and the attempt at mending',
+    'The status line of a change has its state, the version of its plan, the task, whether its model is of this machine, and the attempt at mending',
   )
   test('says the state, the plan, the task, and that the model is of this machine', () => {
-    expect(header(atWork, 160)).toMatchInlineSnapshot(`
-      "Add rate limiting to the API · EXECUTING_TASKS, plan v2, 3/6 done · Task 4/6 ACTION (local): 把限流接到每个路由 🪣 · 3:53
-      starting codex · 0 tokens · of ollama"
-    `)
+    expect(header(atWork, 160)).toMatchInlineSnapshot(
+      `"starting codex · EXECUTING_TASKS, plan v2, 3 of 6 tasks · Task 4/6 ACTION (local): 把限流接到每个路由 🪣 · 3:53 · 0 tokens · of ollama"`,
+    )
   })
 
   promise('C81')
   test('says which attempt at mending it is, and that another model makes it', () => {
-    expect(header(mending, 160)).toMatchInlineSnapshot(`
-      "Add rate limiting to the API · EXECUTING_TASKS, plan v2, 3/6 done · Task 5/6 VERIFICATION, attempt 2/5 (remote): The tests pass · 3:53
-      starting codex · 0 tokens"
-    `)
+    expect(header(mending, 160)).toMatchInlineSnapshot(
+      `"starting codex · EXECUTING_TASKS, plan v2, 3 of 6 tasks · Task 5/6 VERIFICATION, attempt 2/5 (remote): The tests pass · 3:53 · 0 tokens"`,
+    )
   })
 
   test('says which version of the plan is made', () => {
@@ -125,32 +121,26 @@ describe('the header', () => {
   })
 
   test('cuts neither the state nor the task in 80 columns: facts beside the state are left out', () => {
-    expect(header(atWork, 80).split('\n', 1)).toMatchInlineSnapshot(`
-      [
-        "Add rate li… · EXECUTING_TASKS · Task 4/6 ACTION (local): 把限流接到每个… · 3:53",
-      ]
-    `)
-    expect(header(mending, 110).split('\n', 1)).toMatchInlineSnapshot(`
-      [
-        "Add rate limiting to t… · EXECUTING_TASKS, plan v2, 3/6 done · Task 5/6 VERIFICATION, attempt 2/5 (rem… · 3:53",
-      ]
-    `)
-    expect(header(session(own('REVIEWING_PLAN.manual-review')), 80).split('\n', 1)).toMatchInlineSnapshot(`
-      [
-        "Add rate limiting to the API · REVIEWING_PLAN, plan v2 · round 4 of 3 · 3:53",
-      ]
-    `)
+    expect(header(atWork, 80)).toMatchInlineSnapshot(
+      `"starting codex · EXECUTING_TASKS · Task 4/6 ACTION (local): 把限流接到每… · 3:53"`,
+    )
+    expect(header(mending, 110)).toMatchInlineSnapshot(
+      `"starting codex · EXECUTING_TASKS, plan v2 · Task 5/6 VERIFICATION, attempt 2/5 (remote): Th… · 3:53 · 0 tokens"`,
+    )
+    expect(header(session(own('REVIEWING_PLAN.manual-review')), 80)).toMatchInlineSnapshot(
+      `"starting codex · REVIEWING_PLAN, plan v2 · round 4 of 3 · 3:53 · 0 tokens"`,
+    )
   })
 
   test.each([40, 60, 80, 200])('fits into %i columns', columns => {
     for (const state of [atWork, mending]) {
-      for (const line of header(state, columns).split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(columns)
+      expect(widthOf(header(state, columns))).toBeLessThanOrEqual(columns)
     }
   })
 
   test('of a session that runs elsewhere is one line', () => {
     expect(statusLine(atWork, null, NOW)).toMatchInlineSnapshot(
-      `"Add rate limiting to th… · Task 4/6 ACTION (local)… · EXECUTING_TASKS, plan v… · starting codex"`,
+      `"Add rate limiting to th… · starting codex · EXECUTING_TASKS, plan v… · Task 4/6 ACTION (local)…"`,
     )
   })
 })
@@ -268,7 +258,7 @@ test('whatever a model calls its tasks, the screen stays whole', () => {
       const board = ownBoard(state)
       expectFitting(
         [
-          ...header(state, 60).split('\n'),
+          header(state, 60),
           ...taskLines(
             { board: null, plan: [], own: board && { ...board, now: NOW } },
             { columns: 60, rows: 9, theme: plain },

@@ -11,10 +11,26 @@ const ended = { ...sampleEvents['round-ended'], round: 4 }
 const { 'session-ended': over, waiting, paused } = sampleEvents
 
 test.each<[string, string, SessionEvent[]]>([
-  ['▸ R4 T2/15 npm test — linkcheck', 'round 4 T2/15 running npm test — linkcheck', []],
-  ['⏸ T2/15 paused — linkcheck', 'T2/15 paused — linkcheck', [ended, paused]],
-  ['▸ T2/15 gate tests — linkcheck', 'T2/15 running gate tests — linkcheck', [ended, sampleEvents['gate-started']]],
-  ['⏳ T2/15 until 05:02 — linkcheck', 'T2/15 waiting until 05:02 — linkcheck', [ended, waiting]],
+  [
+    '▸ npm test · 1 of 15 tasks · round 4 of 20 — linkcheck',
+    'running npm test, 1 of 15 tasks, round 4 of 20 — linkcheck',
+    [],
+  ],
+  [
+    '⏸ paused · 1 of 15 tasks · round 1 of 20 — linkcheck',
+    'paused, 1 of 15 tasks, round 1 of 20 — linkcheck',
+    [ended, paused],
+  ],
+  [
+    '▸ gate tests · 1 of 15 tasks · round 1 of 20 — linkcheck',
+    'running gate tests, 1 of 15 tasks, round 1 of 20 — linkcheck',
+    [ended, sampleEvents['gate-started']],
+  ],
+  [
+    '⏳ until 05:02 · 1 of 15 tasks · round 1 of 20 — linkcheck',
+    'waiting until 05:02, 1 of 15 tasks, round 1 of 20 — linkcheck',
+    [ended, waiting],
+  ],
   ['✔ done, not verified — linkcheck', 'done, not verified — linkcheck', [ended, over]],
   ['✖ stopped — linkcheck', 'stopped — linkcheck', [{ ...over, outcome: { kind: 'interrupted', by: 'stop' } }]],
 ])('%s', (title, inWords, events) => {

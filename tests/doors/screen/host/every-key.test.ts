@@ -44,7 +44,7 @@ const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
 const WITH: Partial<Record<KeyActionId, Effect>> = {
   ...WITHOUT,
   submit: { shows: 'Queued as the next session', draft: '' },
-  tell: { shows: /person/, draft: '' },
+  tell: { shows: /person|reads it/, draft: '' },
   plan: { shows: 'Cleared; ↑ brings it back', draft: '' },
   // What was queued comes behind the text that is there.
   take_back: { shows: /Removed from the queue/ },

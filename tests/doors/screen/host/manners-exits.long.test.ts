@@ -20,7 +20,7 @@ async function working(
   ])
   const seen = startInEmulator(scene.place, ['Make it'], { env })
   await seen.until('I am at it.')
-  await seen.until(/› *\n.*\? keys/)
+  await seen.until(/› *\n─+\n.*\? keys/)
   return {
     scene,
     seen,
@@ -34,7 +34,7 @@ async function working(
 
 /** Nothing of what changed in place is left. */
 function leavesNoFrame(seen: Emulator): void {
-  expect(rowsWith(seen.all(), /^›|\? keys|^Make it ·/), seen.all().join('\n')).toEqual([])
+  expect(rowsWith(seen.all(), /^›|\? keys| · Make it/), seen.all().join('\n')).toEqual([])
 }
 
 describe('leaving the start screen', () => {
@@ -116,7 +116,7 @@ describe('leaving a session', () => {
     expect(servers).not.toEqual([])
     for (const pid of servers) await killIfAlive(pid)
     await seen.untilInAll(/round 2/)
-    await seen.until(/› *\n.*\? keys/)
+    await seen.until(/› *\n─+\n.*\? keys/)
     seen.press('ctrl+d')
     await seen.until('Leave now')
     seen.press('enter')
@@ -174,7 +174,7 @@ test('Ctrl+Z gives the shell its terminal, and fg brings the screen back', async
   await seen.until(rows => rowsWith(rows, '› a draft').length === 1)
   seen.type('ed')
   await seen.until('› a drafted')
-  await seen.until(rows => rowsWith(rows, /^Make it ·/).length === 1)
+  await seen.until(rows => rowsWith(rows, / · Make it ·/).length === 1)
   seen.press('ctrl+c')
   await seen.until(rows => rowsWith(rows, '› a drafted').length === 0)
   seen.press('ctrl+c')

@@ -18,7 +18,7 @@ export async function leavesAsFound(seen: Drawn | Emulator): Promise<number | nu
 
 /** The start screen is there and takes keys. */
 export async function started(seen: Drawn): Promise<void> {
-  await seen.until(/Login .*\n(?:.*\n)*› ?\n.*\/ commands/)
+  await seen.until(/Login .*\n(?:.*\n)*› ?\n─+/)
 }
 
 /** The rows of a screen that hold this. */

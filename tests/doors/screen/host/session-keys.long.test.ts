@@ -24,7 +24,7 @@ test('Enter queues, Alt+Up takes back, and what is queued becomes the next sessi
   await terminal.until('› write the docs')
   terminal.press('enter')
   await terminal.until('Queued as the next session (1 in the queue)')
-  await terminal.until(/^build X · .*\n.* 1 queued$/m)
+  await terminal.until(/ · build X · .* 1 queued$/m)
   terminal.type('and this')
   await terminal.until('› and this')
   terminal.press('enter')

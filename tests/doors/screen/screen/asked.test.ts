@@ -102,7 +102,7 @@ test('a question is a line above the composer with its choices; one that is too 
   const at = lines().findIndex(line => line.startsWith('? Q2'))
   expect(lines()[at]).toMatch(/^\? Q2 {2}Which of the databases .*… {2}Tab answers$/)
   expect(lines()[at + 1]).toBe('  1 SQLite · 2 Postgres')
-  expect(lines()[at + 2]).toMatch(/^›/)
+  expect(lines()[at + 2]).toMatch(/ · round 3/)
   const narrow = sit([asked(1), asked(2)], { columns: 40, rows: 10 })
   expect(narrow.row()).toMatch(/^\? Q1 {2}Which .*… {2}Tab answers, 1 more$/)
   expect(sit([asked(1)], { columns: 40, rows: 6 }).row()).toBeNull()

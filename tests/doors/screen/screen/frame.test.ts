@@ -3,6 +3,7 @@ import { atLeastAsHigh, type FrameParts, isSame, layOut } from '../../../../src/
 import { type HintSituation, hintLine } from '../../../../src/doors/screen/screen/hints.ts'
 import { indented } from '../../../../src/doors/screen/screen/screen.tsx'
 import { Keymap } from '../../../../src/project/settings/keys.ts'
+import { promise } from '../../../support/promise.ts'
 
 const rows = (name: string, count: number) => Array.from({ length: count }, (_, at) => `${name} ${at + 1}`)
 
@@ -11,10 +12,10 @@ function greedy(over: Partial<FrameParts> = {}): FrameParts {
   return {
     main: most => rows('main', most),
     panel: most => rows('panel', most),
-    progress: () => 'progress',
-    header: most => rows('header', most),
+    status: 'status',
+    rule: 'rule',
     input: { isDialog: false, draw: most => ({ lines: rows('input', most), caret: { x: 3, y: most - 1 } }) },
-    hint: () => 'hint',
+    hint: isRoomy => (isRoomy ? 'hint' : null),
     ...over,
   }
 }
@@ -38,34 +39,37 @@ describe('a frame', () => {
       input: { isDialog: false, draw: () => ({ lines: ['input 1'], caret: { x: 2, y: 0 } }) },
     })
     const { lines, caret } = layOut(parts, 24)
-    expect(lines).toEqual(['main 1', 'main 2', '', 'panel 1', 'progress', 'header 1', 'header 2', 'input 1', 'hint'])
-    expect(caret).toEqual({ x: 2, y: 7 })
+    expect(lines).toEqual(['main 1', 'main 2', '', 'panel 1', 'status', 'rule', 'input 1', 'rule', 'hint'])
+    expect(caret).toEqual({ x: 2, y: 6 })
   })
 
-  test('keeps a header, a place to type and the hint in ten rows', () => {
-    const { lines } = layOut(greedy({ panel: null }), 10)
-    expect(lines).toEqual([...rows('main', 4), 'header 1', ...rows('input', 3), 'hint'])
+  promise('O157', 'The field has a frame; where rows are few the hint goes first, then the frame')
+  test('leaves out the hint first where rows are few, then the frame', () => {
+    const { lines } = layOut(greedy({ panel: null }), 11)
+    expect(lines).toEqual([...rows('main', 4), 'status', 'rule', ...rows('input', 3), 'rule'])
+    expect(layOut(greedy({ panel: null }), 12).lines.at(-1)).toBe('hint')
+    expect(layOut(greedy({ panel: null }), 7).lines).toEqual([...rows('main', 3), 'status', ...rows('input', 2)])
   })
 
   test('gives a question the rows of what happens', () => {
-    const parts = greedy()
+    const parts = greedy({ hint: () => 'hint' })
     const { lines } = layOut({ ...parts, panel: null, input: { ...parts.input, isDialog: true } }, 10)
-    expect(lines).toEqual(['header 1', ...rows('input', 7), 'hint'])
+    expect(lines).toEqual(['status', ...rows('input', 7), 'hint'])
   })
 
   test('keeps how to leave a question in four rows, in the place of the header', () => {
-    const parts = greedy()
+    const parts = greedy({ hint: () => 'hint' })
     const { lines } = layOut({ ...parts, panel: null, input: { ...parts.input, isDialog: true } }, 5)
     expect(lines).toEqual([...rows('input', 3), 'hint'])
   })
 
   test('is as small as what there is', () => {
-    const parts = greedy({ main: () => [], panel: null, progress: () => null, header: () => [], hint: () => null })
+    const parts = greedy({ main: () => [], panel: null, status: null, hint: () => null })
     const { lines } = layOut(
       { ...parts, input: { isDialog: false, draw: () => ({ lines: ['› '], caret: { x: 2, y: 0 } }) } },
       24,
     )
-    expect(lines).toEqual(['› '])
+    expect(lines).toEqual(['rule', '› ', 'rule'])
   })
 })
 
