@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
+import { parseCertificate } from '../../core/rules/certificate.ts'
 import type { Reply } from '../../core/shapes/reply.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { BoardMark } from '../../core/view.ts'
@@ -27,6 +28,7 @@ import { questionsOf } from '../../session/records/answers.ts'
 import { foldJournal } from '../../session/records/journal.ts'
 import { askWhoRuns } from '../../session/records/run-lock.ts'
 import { commandsHere } from '../../tell/report/commands.ts'
+import { proofNow } from '../../tell/report/proof-now.ts'
 import { pageOf } from '../../tell/report/write.ts'
 import { describeEvent } from '../../tell/words/event.ts'
 import { ownBoard } from '../../tell/words/work.ts'
@@ -230,11 +232,20 @@ function addFiles(routes: Hono<WebEnv>, { world, sessionOf, onProblem }: Session
 
 function addProof(routes: Hono<WebEnv>, options: SessionApiOptions): void {
   const { world, streams, tickets, verifications, sessionOf, onProblem } = options
+  routes.get('/proof', async c => {
+    const { records, id } = sessionOf(c).row
+    const project = await OpenProject.open(world, { directory: records.directory })
+    return c.json(redactorOfProject(world, records).event(proofNow(await project.report(id))))
+  })
   routes.get('/certificate', async c => {
     const { records, id } = sessionOf(c).row
     const read = await readBoundedText(certificatePath(records, id), MOST_CERTIFICATE)
-    const redactor = redactorOfProject(world, records)
-    return c.json({ text: typeof read === 'object' && 'text' in read ? redactor.text(read.text) : null })
+    if (typeof read !== 'object' || !('text' in read)) return c.json({ text: null, canVerify: false })
+    const { gates, contract } = parseCertificate(read.text, certificatePath(records, id))
+    return c.json({
+      text: redactorOfProject(world, records).text(read.text),
+      canVerify: gates.length > 0 || contract !== undefined,
+    })
   })
   routes.post('/verify', async c => {
     await bodyOf(c, nothing)

@@ -54,18 +54,22 @@ function leftBeside(data: ReportData): LookedAt[] {
 /** The worst first. */
 const NOT_PROVED: readonly SentenceNow['state'][] = ['fails', 'weak', 'unusable', 'open', 'holds']
 
-function unproved({ sentences }: ReportContract): LookedAt[] {
-  const open = sentences
+/** Each sentence of a contract that is not proved, the worst first. */
+export function notProved({ sentences }: ReportContract): LookedAt[] {
+  return sentences
     .filter(({ kind, state }) => kind !== 'context' && NOT_PROVED.includes(state))
     .sort((a, b) => NOT_PROVED.indexOf(a.state) - NOT_PROVED.indexOf(b.state))
     .map(({ id, quote, state }) => ({
       text: `${id} ${wordsForSentence(state)}: ${quoted(quote)}`,
       tone: state === 'fails' ? ('bad' as const) : ('warning' as const),
     }))
-  const flaky = sentences.filter(({ checks }) => checks.some(({ isFlaky }) => isFlaky))
+}
+
+function unproved(contract: ReportContract): LookedAt[] {
+  const flaky = contract.sentences.filter(({ checks }) => checks.some(({ isFlaky }) => isFlaky))
   const words = wordsForFlaky({ exitCode: null })
   return [
-    ...shortened(open, 'sentences that are not proved'),
+    ...shortened(notProved(contract), 'sentences that are not proved'),
     ...shortened(
       flaky.map(({ id }) => warning(`${id} has a flaky check: ${words}`)),
       'flaky checks',

@@ -101,14 +101,14 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     expect(slowest).toBeLessThan(1_000)
     const length = await page.locator('.live pre').evaluate(pre => pre.textContent.length)
     expect(length).toBeLessThanOrEqual(4_000)
-    await page.getByRole('link', { name: 'Rounds' }).click()
+    await page.getByRole('link', { name: 'Work' }).click()
     await page.locator('.round').first().waitFor()
   })
 
   test('of ten thousand rounds only what is seen is in the page, and all can be scrolled to', async () => {
     const hash = await scene.session('20261124_1', longSession(10_000))
     const { page, go } = await scene.visit()
-    await go(`${hash}/rounds`)
+    await go(`${hash}/work`)
     await page.getByText('10000 rounds').waitFor()
     await page.getByText('Round 10000', { exact: true }).waitFor()
     const list = page.locator('.timeline')
@@ -134,7 +134,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     }
     const { page, go } = await own.visit()
     const answered = page.waitForResponse(answer => answer.url().endsWith('/queue'))
-    await go(`${hash}/queue`)
+    await go(`${hash}/work`)
     expect((await (await answered).body()).length).toBeLessThan(500_000)
     await page.getByText('9000 more are queued.').waitFor()
     const list = page.locator('.virtual.queue')

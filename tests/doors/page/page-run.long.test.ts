@@ -39,7 +39,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.getByRole('button', { name: 'Start' }).click()
     await page.locator('.head', { hasText: 'Mend @door.md now' }).waitFor()
     await page.locator('.row', { hasText: 'Working.' }).waitFor()
-    await page.getByText('Steer the session').click()
+    await page.getByText('More', { exact: true }).click()
     await page.getByRole('button', { name: 'Stop now' }).click()
     await page.getByText('Sent in a moment: Stop now').waitFor()
     await page.locator('.head', { hasText: 'stopped by a person' }).waitFor()
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.getByRole('button', { name: 'Continue', exact: true }).click()
     await page.locator('.row', { hasText: 'continuing' }).waitFor()
 
-    await page.getByText('Steer the session').click()
+    await page.getByText('More', { exact: true }).click()
     const limits = page.getByRole('group', { name: /New total limit/ })
     await limits.getByLabel('Rounds').fill('many')
     await limits.getByRole('button', { name: 'Change' }).click()
@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await limits.getByRole('button', { name: 'Change' }).click()
     await page.getByText(/of 7/).first().waitFor()
 
-    await page.getByRole('link', { name: 'Queue' }).click()
+    await page.getByRole('link', { name: 'Work' }).click()
     for (const prompt of ['First', 'Second']) {
       await page.getByLabel('Prompt').fill(prompt)
       await page.getByRole('button', { name: 'Add', exact: true }).click()
@@ -166,15 +166,16 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     expect(eventsOf(events, 'steered')).toMatchObject([{ text: 'Mind the doors.' }])
     expect(eventsOf(events, 'settings-taken')).toMatchObject([{ limits: { rounds: 7 } }])
 
-    await page.getByRole('link', { name: 'Rounds' }).click()
+    await page.getByRole('link', { name: 'Work' }).click()
     await page.locator('.round', { hasText: 'Round 2' }).waitFor()
     await page.getByRole('link', { name: 'Changes', exact: true }).click()
     await page.locator('.file', { hasText: 'one.txt' }).click()
     await page.locator('.diff-line.added', { hasText: 'one' }).waitFor()
-    await page.getByRole('link', { name: 'Tasks' }).click()
+    await page.getByRole('link', { name: 'Work' }).click()
     await page.locator('.task.done', { hasText: 'build it' }).waitFor()
     await page.getByRole('link', { name: 'Report' }).click()
     await page.frameLocator('iframe.report').getByText('build X').first().waitFor()
+    await page.getByRole('link', { name: 'Proof' }).click()
     await page.getByRole('button', { name: 'Verify again' }).click()
     await page.locator('.verified', { hasText: 'still true' }).waitFor()
 

@@ -107,10 +107,9 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
   const views = (): [name: string, hash: string, seen: string][] => [
     ['now', '#/', '.card .question button'],
     ['live', full, '.row'],
-    ['rounds', `${full}/rounds`, '.round'],
-    ['tasks', `${full}/tasks`, 'main > .session > :last-child'],
-    ['queue', `${full}/queue`, 'textarea[name=prompt]'],
+    ['work', `${full}/work`, '.round'],
     ['changes', `${full}/changes`, '.file'],
+    ['proof', `${full}/proof`, '.lines'],
     ['report', `${full}/report`, 'iframe'],
     ['new', '#/new', 'textarea[name=wanted]'],
     ['settings', '#/settings', '.device'],
@@ -147,6 +146,68 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     }
   })
 
+  promise('P91', 'On a phone the five tabs fit, and the log, the question and the field of a session do not overlap')
+  test.each([
+    [390, 844],
+    [360, 640],
+  ])('at %i × %i a session is log, question and field, each whole in sight, in this order', async (width, height) => {
+    await using own = await PageScene.open(browser)
+    await using _ = await own.run()
+    const hash = await own.session('20261126_1', [
+      sampleEvents['session-created'],
+      sampleEvents['round-started'],
+      {
+        ...sampleEvents['item-completed'],
+        item: {
+          kind: 'command',
+          id: 'c1',
+          command: `/bin/bash -lc 'cat > a.txt <<EOF\nsecond line\nEOF'`,
+          directory: '/work',
+          status: 'completed',
+          exitCode: 0,
+          durationMs: 40,
+          output: 'it printed this',
+        },
+      },
+      {
+        ...sampleEvents['question-asked'],
+        text: `Which database? ${'There is much to say on that. '.repeat(8)}`,
+      },
+    ])
+    const { page, go } = await own.visit({ viewport: { width, height } })
+    await go(hash)
+    const parts = ['header', '.head', '.rows', '.question', '.steering form', '.tabs']
+    await page.locator('.question button').first().waitFor()
+    let from = 0
+    for (const part of parts) {
+      const box = await page.locator(part).first().boundingBox()
+      expect(box?.y, part).toBeGreaterThanOrEqual(from - 1)
+      from = (box?.y ?? 0) + (box?.height ?? 0)
+    }
+    expect(from).toBeLessThanOrEqual(height + 1)
+    for (const name of ['SQLite', 'Send', 'Pause']) {
+      const box = await page.getByRole('button', { name }).boundingBox()
+      expect((box?.y ?? 0) + (box?.height ?? 0), name).toBeLessThanOrEqual(height - 52)
+    }
+    const tabs = page.locator('.tabs a')
+    expect(await tabs.allTextContents()).toEqual(['Live', 'Work', 'Changes', 'Proof', 'Report'])
+    for (const tab of await tabs.all())
+      expect(await tab.evaluate(each => each.scrollWidth <= each.clientWidth && each.clientHeight < 60)).toBe(true)
+    // A command is its first line; a tap shows the rest.
+    const command = page.locator('.command')
+    expect(await command.locator('code').innerText()).toBe('$ cat > a.txt <<EOF')
+    expect(await command.locator('code').evaluate(each => getComputedStyle(each).fontFamily)).toContain('monospace')
+    await command.locator('summary').click()
+    await command.getByText('second line').waitFor()
+    await command.getByText('it printed this').waitFor()
+    // So is what a question is about.
+    const context = page.locator('.context')
+    expect((await context.boundingBox())?.height).toBeLessThan(50)
+    await context.locator('summary').click()
+    await page.getByText('Assumed meanwhile').waitFor()
+    expect(await violations(page)).toEqual([])
+  })
+
   test('the keyboard alone reaches what can be pressed, and sees where it is', async () => {
     const { page } = await scene.visit({ viewport: DESK })
     await page.locator('.card .question button').first().waitFor()
@@ -181,7 +242,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
       // The picture of the page itself is all that there is.
       expect(await page.locator('main :is(img, script, [onerror], [style*=url], object, embed)').count(), name).toBe(0)
     }
-    expect(shownIn).toEqual(expect.arrayContaining(['now', 'live', 'rounds', 'changes']))
+    expect(shownIn).toEqual(expect.arrayContaining(['now', 'live', 'work', 'changes']))
     await go(full)
     const words = page.locator('.markdown', { hasText: 'What I did' })
     await page.locator('.rows').evaluate(list => list.scrollTo(0, 0))
@@ -294,7 +355,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     const { page, go } = await own.visit()
     await go(hash)
     await page.locator('.row').first().waitFor()
-    await go(`${hash}/rounds`)
+    await go(`${hash}/work`)
     await page.locator('.round').first().waitFor()
     await go(`${hash}/report`)
     await page.locator('iframe').waitFor()
@@ -302,14 +363,14 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await page.locator('.row').first().waitFor()
     await own.unplug()
     await page.getByText(/Showing the last state/).waitFor()
-    await go(`${hash}/rounds`)
-    await page.getByText('Loading …').waitFor()
+    await go(`${hash}/work`)
+    await page.getByText('Loading …').first().waitFor()
     expect(await page.getByText('No rounds yet.').count()).toBe(0)
     await go(`${hash}/report`)
     await page.locator('main').getByText('Disconnected.').waitFor()
     await own.serve()
     await page.locator('iframe').waitFor()
-    await go(`${hash}/rounds`)
+    await go(`${hash}/work`)
     await page.getByText('Round 2', { exact: true }).waitFor()
   })
 
@@ -317,7 +378,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     const { page, go } = await scene.visit({ right: 'look' })
     await page.locator('.card .question').first().waitFor()
     expect(await page.locator('.card button').count()).toBe(0)
-    for (const part of ['', '/queue', '/changes', '/report']) {
+    for (const part of ['', '/work', '/changes', '/proof', '/report']) {
       await go(`${full}${part}`)
       await page.locator('.session').waitFor()
       await page

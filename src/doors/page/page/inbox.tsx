@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { post, Refused } from './client.ts'
 import { type AskedQuestion, type Card, maySteer, me } from './model.ts'
@@ -155,7 +156,7 @@ function useMeant(of: string, isMeant: boolean): string {
 }
 
 /** A question of an agent, with its choices: one tap answers. */
-function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQuestion; isMeant?: boolean }) {
+function Question({ card, asked, isMeant = false, isFolded = false }: Meant & { card: Card; asked: AskedQuestion }) {
   const said = useSaying()
   const key = `${card.key} ${asked.question}`
   const id = useMeant(key, isMeant)
@@ -175,38 +176,81 @@ function Question({ card, asked, isMeant = false }: { card: Card; asked: AskedQu
         if (text.trim() !== '') answer(text)
       }}
     >
-      <p>
-        <b>{asked.question}</b> {asked.text}
-      </p>
+      <Context
+        isFolded={isFolded}
+        title={
+          <>
+            <b>{asked.question}</b> {asked.text}
+          </>
+        }
+      >
+        <p class="quiet">{`Assumed meanwhile: ${asked.assumption}`}</p>
+      </Context>
       {maySteer() && (
-        <>
-          <div class="choices">
-            {asked.options.map(option => (
-              <button key={option} type="button" onClick={() => answer(option)}>
-                {option}
-              </button>
-            ))}
-          </div>
+        <div class="choices">
+          {asked.options.map(option => (
+            <button key={option} type="button" onClick={() => answer(option)}>
+              {option}
+            </button>
+          ))}
           <details open={asked.options.length === 0}>
-            <summary>Or answer in your own words</summary>
+            <summary>{asked.options.length === 0 ? TEXTS.answer : TEXTS.ownWords}</summary>
             <Field label={`${TEXTS.answer}: ${asked.question}`}>
               <textarea name="answer" rows={2} />
             </Field>
             <button type="submit">{TEXTS.answer}</button>
           </details>
-        </>
+        </div>
       )}
-      <p class="quiet">{`Assumed meanwhile: ${asked.assumption}`}</p>
       <PendingOf of={key} />
       <Outcome of={said} />
     </form>
   )
 }
 
+interface Meant {
+  /** Whether a notification has led to it. */
+  isMeant?: boolean
+  /** Whether its context is one line until a person opens it. */
+  isFolded?: boolean
+}
+
+/** What a choice is about. */
+function Context({
+  title,
+  isFolded,
+  children,
+}: {
+  title: ComponentChildren
+  isFolded: boolean
+  children: ComponentChildren
+}) {
+  if (!isFolded)
+    return (
+      <>
+        <p>{title}</p>
+        {children}
+      </>
+    )
+  return (
+    <details class="context">
+      <summary>
+        <span>{title}</span>
+      </summary>
+      {children}
+    </details>
+  )
+}
+
 type Decision = NonNullable<NonNullable<Card['report']>['decision']>
 
 /** What a session asks a person to decide. */
-function DecisionPart({ card, decision, isMeant = false }: { card: Card; decision: Decision; isMeant?: boolean }) {
+function DecisionPart({
+  card,
+  decision,
+  isMeant = false,
+  isFolded = false,
+}: Meant & { card: Card; decision: Decision }) {
   const said = useSaying()
   const key = `${card.key} ${decision.id} ${decision.since}`
   const id = useMeant(key, isMeant)
@@ -224,10 +268,10 @@ function DecisionPart({ card, decision, isMeant = false }: { card: Card; decisio
   const byDefault = decision.choices.find(({ id: each }) => each === decision.default)
   return (
     <section id={id} tabIndex={-1} class="question" aria-label="Your decision">
-      <p>
-        <b>{decision.title}</b>
-      </p>
-      {decision.body !== '' && <pre class="body">{decision.body}</pre>}
+      <Context isFolded={isFolded} title={<b>{decision.title}</b>}>
+        {decision.body !== '' && <pre class="body">{decision.body}</pre>}
+        {byDefault !== undefined && <p class="quiet">{`If nobody answers: ${byDefault.label}`}</p>}
+      </Context>
       {maySteer() && decision.secret === undefined && (
         <div class="choices">
           {decision.choices.map(choice => (
@@ -238,7 +282,6 @@ function DecisionPart({ card, decision, isMeant = false }: { card: Card; decisio
       {maySteer() && decision.secret !== undefined && (
         <SecretPart card={card} decision={decision} decide={decide} said={said} />
       )}
-      {byDefault !== undefined && <p class="quiet">{`If nobody answers: ${byDefault.label}`}</p>}
       <PendingOf of={key} />
       <Outcome of={said} />
     </section>
@@ -328,13 +371,29 @@ function SecretPart({
 }
 
 /** All that a session waits for a person for. `meant`: which of it a notification has led to. */
-export function Inbox({ card, meant = null }: { card: Card; meant?: string | null }) {
+export function Inbox({
+  card,
+  meant = null,
+  isFolded = false,
+}: {
+  card: Card
+  meant?: string | null
+  isFolded?: boolean
+}) {
   const decision = card.report?.decision ?? null
   return (
     <>
-      {decision !== null && <DecisionPart card={card} decision={decision} isMeant={meant === 'decision'} />}
+      {decision !== null && (
+        <DecisionPart card={card} decision={decision} isMeant={meant === 'decision'} isFolded={isFolded} />
+      )}
       {card.questions.map(asked => (
-        <Question key={asked.question} card={card} asked={asked} isMeant={meant === asked.question} />
+        <Question
+          key={asked.question}
+          card={card}
+          asked={asked}
+          isMeant={meant === asked.question}
+          isFolded={isFolded}
+        />
       ))}
       {card.outcome?.kind === 'needs-person' && <NeedsPerson card={card} />}
     </>

@@ -23,22 +23,26 @@ export const TEXTS = {
   queued: (count: number) => (count === 1 ? '1 prompt waits' : `${count} prompts wait`),
 
   answer: 'Answer',
+  ownWords: 'Other …',
   undo: (seconds: number) => `Undo (${seconds})`,
   notSent: (what: string, problem: string) => `Not sent: ${what}. ${problem}`,
   asks: (count: number) => (count === 1 ? '1 question: answer' : `${count} questions: answer`),
 
   tabs: {
     live: 'Live',
-    rounds: 'Rounds',
-    tasks: 'Tasks',
-    queue: 'Queue',
+    work: 'Work',
     changes: 'Changes',
+    proof: 'Proof',
     report: 'Report',
   },
+  rounds: 'Rounds',
+  tasks: 'Tasks',
+  queue: 'Queue',
   changed: 'Changed files',
   steps: { pending: 'to do', 'in-progress': 'now', completed: 'done' },
   theRound: 'the agent of the round',
   actions: 'Steer the session',
+  more: 'More',
   resume: 'Resume',
   limits: 'Limits',
   wrongLimit: 'Not a valid limit. Examples: 20 (rounds), 8h, 5M (tokens), 10 (cost).',
@@ -58,6 +62,7 @@ export const TEXTS = {
     `${count === 1 ? '1 file' : `${count} files`}, ${added} lines added, ${removed} removed`,
 
   reportOpen: 'Open in a new tab',
+  progressOpen: 'Open the progress so far',
 
   goal: 'Goal',
   started: 'Started.',

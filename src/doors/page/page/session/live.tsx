@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { LiveItem } from '../../../../core/events/live-board.ts'
+import { shownCommand } from '../../../../tell/words/names.ts'
 import type { StreamRow } from '../../session-stream.ts'
 import { useOver, VirtualList } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
@@ -63,9 +64,17 @@ function Row({ row: { at, said, item, instance } }: { row: StreamRow }) {
       <time dateTime={at}>{clock.format(Date.parse(at))}</time>
       <div>
         {instance !== undefined && <span class="who">{instance}</span>}
-        {item?.kind === 'agent-message' ? <Markdown text={item.text} /> : <span>{said.text}</span>}
-        {item?.kind !== 'agent-message' && said.more.length > 0 && <More lines={said.more} />}
-        <Detail item={item} />
+        {item?.kind === 'agent-message' ? (
+          <Markdown text={item.text} />
+        ) : item?.kind === 'command' ? (
+          <Command item={item} said={said.text} />
+        ) : (
+          <>
+            <span>{said.text}</span>
+            {said.more.length > 0 && <More lines={said.more} />}
+            <Detail item={item} />
+          </>
+        )}
       </div>
     </div>
   )
@@ -75,15 +84,25 @@ function More({ lines }: { lines: readonly string[] }) {
   return <pre>{lines.join('\n')}</pre>
 }
 
-/** What is in an item beside its line: output of a command, what a file was changed by. */
+/** A command by its first line, and how it ended; it opens to the rest, and to what it printed. */
+function Command({ item, said }: { item: Extract<NonNullable<StreamRow['item']>, { kind: 'command' }>; said: string }) {
+  const whole = shownCommand(item.command).trim()
+  const [first = ''] = whole.split('\n', 1)
+  const end = said.slice(said.lastIndexOf('→'))
+  return (
+    <details class="command">
+      <summary>
+        <code>{`$ ${first}`}</code>
+        {end.startsWith('→') && <span>{end}</span>}
+      </summary>
+      {whole !== first && <pre>{whole}</pre>}
+      <pre>{item.output === '' ? 'It printed nothing.' : item.output}</pre>
+    </details>
+  )
+}
+
+/** What a file was changed by. */
 function Detail({ item }: { item: StreamRow['item'] }): ComponentChildren {
-  if (item?.kind === 'command' && item.output !== '')
-    return (
-      <details>
-        <summary>Output</summary>
-        <pre>{item.output}</pre>
-      </details>
-    )
   if (item?.kind === 'file-change')
     return (
       <details>
@@ -127,10 +146,13 @@ function LiveText({ live }: { live: LiveItem }) {
   useEffect(() => {
     if (place.current !== null) place.current.scrollTop = place.current.scrollHeight
   })
-  const label = item.kind === 'command' ? `runs ${item.command}` : 'writes'
   return (
     <div class="live">
-      <p class="quiet">{label}</p>
+      {item.kind === 'command' ? (
+        <code class="quiet">{`$ ${shownCommand(item.command).trim().split('\n', 1)[0]}`}</code>
+      ) : (
+        <p class="quiet">writes</p>
+      )}
       {shown !== '' && <pre ref={place}>{shown}</pre>}
     </div>
   )

@@ -47,7 +47,7 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
   const { prompts, problems, count } = value
   const left = count - prompts.length - problems.length
   return (
-    <section aria-label={TEXTS.tabs.queue}>
+    <section aria-label={TEXTS.queue}>
       {problems.map(each => (
         <p key={each} class="outcome bad">
           {each}
@@ -56,7 +56,7 @@ export function Queue({ card: { place, standing } }: { card: Card }) {
       {prompts.length === 0 ? (
         <p class="quiet">The queue is empty.</p>
       ) : (
-        <VirtualList class="queue" label={TEXTS.tabs.queue} items={prompts} keyOf={({ id }) => id} height={96}>
+        <VirtualList class="queue" label={TEXTS.queue} items={prompts} keyOf={({ id }) => id} height={96}>
           {(prompt, index) => <Waiting prompt={prompt} index={index} all={prompts} place={place} change={change} />}
         </VirtualList>
       )}
@@ -169,7 +169,7 @@ function Add({ said, change }: { said: Saying; change: Change }) {
         void change('add', { prompt: textIn(form, 'prompt'), ...terms }).then(isTaken => isTaken && form.reset())
       }}
     >
-      <h2>Add a prompt</h2>
+      <h3>Add a prompt</h3>
       <Field label={TEXTS.prompt}>
         <textarea name="prompt" rows={3} required />
       </Field>

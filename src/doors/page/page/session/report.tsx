@@ -4,11 +4,11 @@ import { type Card, maySteer } from '../model.ts'
 import { Outcome, Reading, useAgainOn, useOver, useRead, useSaying } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 
-/** What a session has done and proved: its certificate, and the report, the same as the file, in a frame that can run nothing. */
-export function Report({ card: { key, report } }: { card: Card }) {
+/** The report, the same as the file, in a frame that can run nothing; of one that runs, when there will be one. */
+export function Report({ card: { key, outcome, standing, report } }: { card: Card }) {
   const said = useSaying()
-  const { value, problem, again } = useRead<{ path: string }>(`sessions/${key}/report-ticket`)
-  const { value: certificate } = useRead<{ text: string | null }>(`sessions/${key}/certificate`)
+  const isOver = outcome !== null || standing !== 'running'
+  const { value, problem, again } = useRead<{ path: string }>(isOver ? `sessions/${key}/report-ticket` : null)
   useAgainOn(JSON.stringify([report?.gates, report?.claim, report?.reviews]), again)
   const openInTab = () => {
     // While it is a person who asks: what comes later is no tab that a browser opens.
@@ -22,29 +22,71 @@ export function Report({ card: { key, report } }: { card: Card }) {
   }
   return (
     <section aria-label={TEXTS.tabs.report}>
-      {certificate?.text == null ? (
-        <p class="quiet">No certificate yet. It is written when the session is done.</p>
-      ) : (
-        <>
-          {maySteer() && <VerifyAgain place={key} />}
-          <details>
-            <summary>Certificate (done.json)</summary>
-            <pre>{certificate.text}</pre>
-          </details>
-        </>
-      )}
+      {!isOver && <p class="quiet">The report is written when the session ends.</p>}
+      {isOver &&
+        (value === null ? (
+          <Reading problem={problem} />
+        ) : (
+          <iframe class="report" title="Report of the session" src={value.path} />
+        ))}
       <p>
         <button type="button" onClick={openInTab}>
-          {TEXTS.reportOpen}
+          {isOver ? TEXTS.reportOpen : TEXTS.progressOpen}
         </button>
       </p>
       <Outcome of={said} />
-      {value === null ? (
-        <Reading problem={problem} />
-      ) : (
-        <iframe class="report" title="Report of the session" src={value.path} />
+    </section>
+  )
+}
+
+interface Line {
+  text: string
+  tone: string
+}
+
+interface ProofNow {
+  open: readonly Line[]
+  proved: readonly Line[]
+}
+
+/** What is proved, what is not proved yet, the certificate, and whether it is still true. */
+export function Proof({ card: { key, outcome, report } }: { card: Card }) {
+  const { value, problem, again } = useRead<ProofNow>(`sessions/${key}/proof`)
+  const { value: certificate, problem: damaged } = useRead<{ text: string | null; canVerify: boolean }>(
+    `sessions/${key}/certificate`,
+  )
+  useAgainOn(JSON.stringify([report?.gates, report?.claim, report?.reviews, outcome, report?.roundsUsed]), again)
+  if (value === null) return <Reading problem={problem} />
+  return (
+    <section aria-label={TEXTS.tabs.proof}>
+      <Lines title={outcome === null ? 'Not proved yet' : 'Not proved'} of={value.open} />
+      <Lines title={TEXTS.tabs.proof} of={value.proved} />
+      {outcome === null && <p class="quiet">The certificate is written when the session is done.</p>}
+      {certificate?.canVerify === true && maySteer() && <VerifyAgain place={key} />}
+      {damaged !== '' && <Reading problem={damaged} />}
+      {certificate?.text != null && (
+        <details>
+          <summary>Certificate (done.json)</summary>
+          <pre>{certificate.text}</pre>
+        </details>
       )}
     </section>
+  )
+}
+
+function Lines({ title, of }: { title: string; of: readonly Line[] }) {
+  if (of.length === 0) return null
+  return (
+    <>
+      <h2>{title}</h2>
+      <ul class="lines">
+        {of.map(({ text, tone }) => (
+          <li key={text} class={tone}>
+            {text}
+          </li>
+        ))}
+      </ul>
+    </>
   )
 }
 

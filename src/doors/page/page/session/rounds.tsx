@@ -153,7 +153,7 @@ export function Tasks({ card: { key, report } }: { card: Card }) {
   return (
     <div class="board">
       {phases.map(([phase, tasks]) => (
-        <section key={phase} aria-label={phase === '' ? TEXTS.tabs.tasks : phase}>
+        <section key={phase} aria-label={phase === '' ? TEXTS.tasks : phase}>
           {phase !== '' && <h2>{phase}</h2>}
           <ul>
             {tasks.map(({ id, title, status, who }) => (

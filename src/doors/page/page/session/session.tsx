@@ -16,6 +16,7 @@ const Tasks = loaded(async () => (await import('./rounds.tsx')).Tasks)
 const Queue = loaded(async () => (await import('./queue.tsx')).Queue)
 const Changes = loaded(async () => (await import('./changes.tsx')).Changes)
 const Report = loaded(async () => (await import('./report.tsx')).Report)
+const Proof = loaded(async () => (await import('./report.tsx')).Proof)
 
 /** How long one that has just begun may not be known, ms. */
 const NEW_MS = 6_000
@@ -60,10 +61,10 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
       </nav>
       {shown === 'live' ? (
         <div class="live-body">
-          <div class="asked">
-            <Inbox card={card} meant={meant} />
-          </div>
           <LiveView stream={stream} />
+          <div class="asked">
+            <Inbox card={card} meant={meant} isFolded />
+          </div>
           <div class="side">
             <Plan card={card} />
             {maySteer() && <Steering card={card} stream={stream} />}
@@ -78,17 +79,29 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
 
 function Shown({ card, part, query }: { card: Card; part: Exclude<PartName, 'live'>; query: URLSearchParams }) {
   switch (part) {
-    case 'rounds':
-      return <Rounds card={card} />
-    case 'tasks':
-      return <Tasks card={card} />
-    case 'queue':
-      return <Queue card={card} />
+    case 'work':
+      return <Work card={card} />
     case 'changes':
       return <Changes card={card} query={query} />
+    case 'proof':
+      return <Proof card={card} />
     case 'report':
       return <Report card={card} />
   }
+}
+
+/** What is planned, what was done round by round, and what waits behind it. */
+function Work({ card }: { card: Card }) {
+  return (
+    <>
+      <h2>{TEXTS.tasks}</h2>
+      <Tasks card={card} />
+      <h2>{TEXTS.rounds}</h2>
+      <Rounds card={card} />
+      <h2>{TEXTS.queue}</h2>
+      <Queue card={card} />
+    </>
+  )
 }
 
 function Head({ card, isShort }: { card: Card; isShort: boolean }) {
@@ -192,7 +205,7 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
         )}
         <div class="line">
           <Field label={isAgent ? `Tell ${agent}` : 'Tell the agent'}>
-            <textarea name="text" rows={1} />
+            <textarea name="text" rows={1} placeholder={isAgent ? `Tell ${agent}` : 'Tell the agent'} />
           </Field>
           <button type="submit" class="primary">
             Send
@@ -209,26 +222,26 @@ function Running({ card: { key, report }, stream, said }: { card: Card; stream: 
           </button>
         )}
         <LaterButton place={key} label="Stop after this round" body={{ type: 'stop', now: false }} said={said} />
+        <details class="more">
+          <summary>{TEXTS.more}</summary>
+          <div class="choices">
+            <LaterButton place={key} label="Interrupt" body={{ type: 'interrupt' }} said={said} />
+            <LaterButton place={key} label="Skip to the next in the queue" body={{ type: 'skip' }} said={said} />
+            <LaterButton place={key} label="Stop now" body={{ type: 'stop', now: true }} said={said} />
+            {agents.map(each => (
+              <LaterButton
+                key={each}
+                place={key}
+                label={`End ${each}`}
+                body={{ type: 'stop-agent', agent: each }}
+                said={said}
+              />
+            ))}
+          </div>
+          <Replan place={key} said={said} />
+          <Limits place={key} said={said} />
+        </details>
       </div>
-      <details class="more">
-        <summary>{TEXTS.actions}</summary>
-        <div class="choices">
-          <LaterButton place={key} label="Interrupt" body={{ type: 'interrupt' }} said={said} />
-          <LaterButton place={key} label="Skip to the next in the queue" body={{ type: 'skip' }} said={said} />
-          <LaterButton place={key} label="Stop now" body={{ type: 'stop', now: true }} said={said} />
-          {agents.map(each => (
-            <LaterButton
-              key={each}
-              place={key}
-              label={`End ${each}`}
-              body={{ type: 'stop-agent', agent: each }}
-              said={said}
-            />
-          ))}
-        </div>
-        <Replan place={key} said={said} />
-        <Limits place={key} said={said} />
-      </details>
     </>
   )
 }
