@@ -1,7 +1,10 @@
 import type { WindDownLimit } from '../../core/events/outcome.ts'
 import type { TemplateKind } from '../../core/template.ts'
 
-/** The `agent` template: one agent does one thing in one round, and its last message is the answer. It keeps the limit that broke that off. */
+/**
+ * The `agent` template: one agent does one thing in one round, and its last message is the answer. It stores the limit that
+ * interrupted the round.
+ */
 export const agentKind: TemplateKind<{ stoppedFor: WindDownLimit | null }> = {
   name: 'agent',
   description: 'one agent does one thing, and its answer is printed',

@@ -6,13 +6,13 @@ import type { SessionOutcome, WindDownLimit } from '../../core/events/outcome.ts
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
 
-/** What a call keeps. */
+/** Memory of a call. */
 interface CallWork {
-  /** The limit for which its round had to come to a safe stop; null if it had not. */
+  /** Limit for which its round had to stop safely; null: none. */
   stoppedFor: WindDownLimit | null
 }
 
-/** Makes a call ready: the thread of its agent, whose prompt is as it is now. */
+/** Prepares a call: the thread of its agent, with its current prompt. */
 export async function openAgent({ directory, agents, call }: TemplateSetup): Promise<Template> {
   if (call === undefined) throw new Error('There is no agent to be called.')
   const found = findEnabledAgent(agents.sub, call.agent)
@@ -32,14 +32,14 @@ export async function openAgent({ directory, agents, call }: TemplateSetup): Pro
 }
 
 /**
- * What comes next in a call: its round, which is tried again as long as it has used up nothing, then the end.
+ * Returns the next step of a call: its round, retried while it has used up nothing, then the end.
  * @param input the user input of the round
  */
 export function nextOfCall(thread: ThreadSpec, input: string): Pick<Template, 'next' | 'ahead'> {
   return {
     next(session) {
       const { last } = session
-      // One that a limit broke off is not tried again: before a round the runner finds that it is reached.
+      // Do not retry a round that a limit interrupted: before a round, the runner finds the limit reached.
       const isDue = last === null || !last.counts || last.outcome.class === 'interrupted'
       if (isDue) return { kind: 'round', round: { thread, input, part: 'task', tellsGoal: true } }
       return { kind: 'end', outcome: outcomeOf(last, session) }

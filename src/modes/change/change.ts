@@ -9,7 +9,7 @@ import { MOST_VERSIONS, NO_PLANNING, withPlanning, withWanted } from './states/p
 import { changeView } from './view.ts'
 import type { ChangeOptions, ChangePart, ChangeWork, StateName } from './work.ts'
 
-/** A round of a change. It claims nothing: the template does. One that only looks may leave everything as it was. */
+/** A round of a change. Only the template claims done. A round that only looks may change nothing. */
 const WORKS: PartKind = {
   words: '',
   claims: false,
@@ -17,7 +17,7 @@ const WORKS: PartKind = {
   countsForStall: false,
   delegates: false,
   keepsWords: 400,
-  // The plan is shown, the tasks are on the board, and what a task gave is an output.
+  // Views already show the plan, the tasks and each task's output.
   tellsAnswer: true,
 }
 
@@ -26,16 +26,16 @@ const PARTS = {
   decompose: { ...WORKS, words: 'cutting the plan into tasks' },
   gather: { ...WORKS, words: 'looking something up' },
   act: { ...WORKS, words: 'working on a task' },
-  // What it says is told the attempt after it.
+  // The next attempt gets its words.
   fix: { ...WORKS, words: 'mending', keepsWords: 2_000 },
-  // It is needed whole.
+  // The summary must be complete.
   summary: { ...WORKS, words: 'summary', free: true, keepsWords: 15_000 },
 } satisfies Record<ChangePart, PartKind>
 
-/** The usual attempts at mending one verification. */
+/** Default number of attempts to fix one verification. */
 const FIX_ATTEMPTS = 5
 
-/** What a change is told beside its request; what is left out is as the settings have it where nobody has set them. */
+/** Options of a change; left out: the defaults of the settings. */
 const changeOptions = v.object({
   review: v.optional(v.picklist(['manual', 'auto']), 'manual'),
   planOnly: v.optional(v.boolean(), false),
@@ -104,7 +104,7 @@ function firstWork({ goal, options }: EventOf<'session-created'>): ChangeWork {
   }
 }
 
-/** Throws for options of another version that this one cannot take. */
+/** Throws for options of another version that this one cannot use. */
 function optionsOf(options: unknown): ChangeOptions {
   return v.parse(changeOptions, options ?? {})
 }
@@ -125,7 +125,7 @@ function foldChange(own: ChangeWork, event: SessionEvent, session: SessionState)
   }
 }
 
-/** A state of another version is not entered: the journal is that of a session that this one cannot go on with. */
+/** Throws for a state of another version: this one cannot resume such a session. */
 function entered(own: ChangeWork, { state: to }: EventOf<'state-entered'>, session: SessionState): ChangeWork {
   if (!isStateName(to)) throw new Error(`There is no state ${to.slice(0, 100)}.`)
   const left = STATES[own.state].state.exit?.(own, session) ?? own
@@ -137,13 +137,13 @@ function isStateName(name: string): name is StateName {
   return Object.hasOwn(STATES, name)
 }
 
-/** A person who goes on with a session that had ended has looked at what it ended for. */
+/** A person who resumes an ended session has seen why it ended. */
 function resumed(own: ChangeWork, { ended }: SessionState): ChangeWork {
   if (ended === null) return own
   const { options, planning } = own
   return {
     ...executionAtResume(own, ended.outcome),
-    // A plan that was accepted is carried out now.
+    // Now carry out the accepted plan.
     options: ended.outcome.kind === 'planned' ? { ...options, planOnly: false } : options,
     planning: { ...planning, refusals: 0, isRefused: false, isStopped: false },
   }

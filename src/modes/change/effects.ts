@@ -30,7 +30,7 @@ import {
   workOf,
 } from './work.ts'
 
-/** The prompt of each role, and what its rounds are for. Who only looks can write nothing. */
+/** Prompt and round kind of each role. Roles that only look can write nothing. */
 const ROLES: Readonly<Record<ChangeRole, { prompt: string; part: ChangePart; readOnly: boolean }>> = {
   planner: { prompt: 'change/planner', part: 'plan', readOnly: true },
   decomposer: { prompt: 'change/decomposer', part: 'decompose', readOnly: true },
@@ -40,7 +40,7 @@ const ROLES: Readonly<Record<ChangeRole, { prompt: string; part: ChangePart; rea
   summary: { prompt: 'change/summary', part: 'summary', readOnly: true },
 }
 
-/** Makes a change ready to be carried out. */
+/** Prepares a change. */
 export async function openChange(setup: TemplateSetup): Promise<Template> {
   const { directory, memory } = setup
   const instructions = (role: ChangeRole) => fillPlaceholders(loadPrompt(ROLES[role].prompt), { directory })
@@ -61,7 +61,7 @@ export async function openChange(setup: TemplateSetup): Promise<Template> {
     threads: roles.map(role => ({ part: ROLES[role].part, thread: usual.thread(role, 'planner') })),
     looks: looksOf(setup, folder),
     answerProblem,
-    // Before it is accepted, a person may be at it in an editor.
+    // Before it is accepted, a person may edit it.
     personsFiles: session => {
       const { planning } = workOf(session)
       return planning.accepted === null ? [] : [`${folder}/${fileOf(planning.accepted)}`]
@@ -86,7 +86,7 @@ function modelOf(
     : { provider: executor.provider, model: executor.model, effort: null }
 }
 
-/** Why an answer is no plan, or no list of tasks, that can be carried out: as `Template.answerProblem`. */
+/** Returns why an answer is no usable plan or list of tasks, as `Template.answerProblem`. */
 function answerProblem({ part }: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null {
   switch (part) {
     case 'plan':
@@ -112,7 +112,7 @@ function problemOfTasks(value: unknown, session: SessionState): AnswerProblem | 
   return problem !== null && made > 0 && read.value.length > room ? { problem, kind: NO_TASKS_LEFT } : problem
 }
 
-/** What codemachine looks at itself. */
+/** Returns codemachine's own looks. */
 function looksOf(setup: TemplateSetup, folder: string): NonNullable<Template['looks']> {
   const { directory, looks } = setup
   return {
@@ -139,7 +139,7 @@ const NOTHING_GATHERED = {
   facts: { branch: null, dirty: 0, entries: 0, manifests: [], rules: [], commands: [], mentioned: [], notes: [] },
 }
 
-/** The most of a plan that a person has edited, bytes: twice as much as a plan may have. */
+/** Most bytes of a plan that a person has edited: twice a plan's own limit. */
 const MOST_EDITED = 128 * 1024
 
 async function readEdited(directory: string, path: string): Promise<EditedPlan> {
@@ -155,17 +155,17 @@ async function readEdited(directory: string, path: string): Promise<EditedPlan> 
   }
 }
 
-/** What a person made of the file of a version; a problem names its line. Pure. */
+/** Reads a person's edit of a version's file; a problem names its line. Pure. */
 export function editedPlan(text: string): EditedPlan {
   if (text.trim() === '') return { text: '' }
   const read = readPlanText(text, mistakesOf)
   return read.ok ? { plan: read.value } : { problem: read.problem }
 }
 
-/** Files whose lines are counted, of all tasks together: what is found stays in its event. */
+/** Most files with counted lines, for all tasks together: the result stays in its event. */
 const MOST_COUNTED = 300
 
-/** The lines that each task has added and removed, by its id; what mended the claim stands below an empty one. */
+/** Counts the lines that each task added and removed, by its id; fixes for the claim have an empty id. */
 async function countLines(
   { linesChanged }: TemplateSetup,
   { execution }: ChangeWork,
@@ -183,7 +183,7 @@ async function countLines(
   return counted
 }
 
-/** Where time or tokens ended the change, the lines of its tasks are not counted yet; as it was, if they cannot be. */
+/** Counts the lines if time or tokens ended the change before; unchanged if that fails. */
 async function withLinesCounted(setup: TemplateSetup, own: ChangeWork): Promise<ChangeWork> {
   if (worksOf(own.execution).every(([, { lines, changed }]) => lines !== null || changed.length === 0)) return own
   try {
@@ -194,7 +194,7 @@ async function withLinesCounted(setup: TemplateSetup, own: ChangeWork): Promise<
   }
 }
 
-/** A sentence if it could not be written. Of a session without a plan nothing is. */
+/** Returns a sentence if the write failed. A session without a plan writes nothing. */
 async function writeSummary(setup: TemplateSetup, folder: string, session: SessionState): Promise<string | null> {
   const { directory } = setup
   const own = await withLinesCounted(setup, workOf(session))

@@ -6,7 +6,7 @@ import { STATUS } from './summary.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
-// Together less than what a session is told of one.
+// Together less than a session may receive about an earlier one.
 const PLAN_CHARS = 14_000
 const WORDS_CHARS = 10_000
 const WHY_CHARS = 1_200
@@ -15,9 +15,8 @@ const REMARK_CHARS = 4_000
 const MOST_FAILURES = 6
 
 /**
- * What a follow-up of a change is told of it, beside its request, its end and its changed files. These are the accepted
- * plan, the result of each task, what still fails, and what its planner said at the end.
- * Pure.
+ * Returns a change's part for its follow-up session: the accepted plan, each task's result, open failures, and the planner's
+ * last words. Request, end and changed files come from elsewhere. Pure.
  */
 export function changeFollowUp(own: ChangeWork): string {
   const { execution, words } = own
@@ -54,7 +53,7 @@ function planSection({ planning: { accepted, versions } }: ChangeWork): string {
   return `## Its plan, version ${version.version}, ${how[accepted.by]}\n\n${textOf(version.plan)}${remark}`
 }
 
-/** Its headings one below those of this text. */
+/** Its headings are one level below those of this text. */
 function textOf(plan: Parameters<typeof planMarkdown>[0]): string {
   const text = planMarkdown(plan).replace(/^(#+) /gm, '##$1 ')
   return clipEnd(text.trim(), PLAN_CHARS)
@@ -70,7 +69,7 @@ function taskLine({ spec, status, why, attempts, changed }: TaskRecord): string 
   return `${spec.id} ${spec.type}: ${truncate(nameOfTask(spec), NAME_CHARS)}: ${facts.join('; ')}`
 }
 
-/** What still fails, with what its command printed last. */
+/** Describes an open failure, with the end of its command's output. */
 function failureSection({ spec, why, results }: TaskRecord): string {
   const last = results.at(-1)
   const lines = [
@@ -82,7 +81,7 @@ function failureSection({ spec, why, results }: TaskRecord): string {
   return lines.join('\n\n')
 }
 
-/** As a block of code, whatever stands in it. */
+/** Formats any text as a code block. */
 function indented(text: string): string {
   const lines = clipStart(text.trimEnd(), WHY_CHARS).split('\n')
   return lines.map(line => `    ${line}`).join('\n')

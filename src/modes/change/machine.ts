@@ -15,11 +15,11 @@ import { accepted, autoAccepted, manualReview, refinement, rejected, userReview 
 import { type ChangeParts, type ChangeState, type ChangeWork, type Process, type StateName, workOf } from './work.ts'
 
 /**
- * The table: each state, and the states that may follow it. A person who breaks in and wants another plan leads to
- * `refinement` from every state with a plan.
+ * The table: each state, and the states that may follow. A person who interrupts for another plan leads to `refinement` from
+ * every state with a plan.
  */
 export const STATES: Readonly<Record<StateName, { state: ChangeState; next: readonly StateName[] }>> = {
-  // The second one: a session that ended with tasks left goes on. The third: a person breaks in as it is about to end.
+  // Second: a session that ended with open tasks is resumed. Third: a person interrupts just before its end.
   WAITING_FOR_INPUT: {
     state: waitingForInput,
     next: ['GATHERING_CONTEXT', 'EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'],
@@ -73,14 +73,14 @@ export const STATES: Readonly<Record<StateName, { state: ChangeState; next: read
   },
   'EXECUTING_TASKS.fixing': { state: fixing, next: ['EXECUTING_TASKS.verification', 'REVIEWING_PLAN.refinement'] },
   'EXECUTING_TASKS.failure': { state: failure, next: ['EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'] },
-  // The second one: what was accepted is not what lies there any more.
+  // Second: the accepted files have changed since.
   GENERATING_SUMMARY: {
     state: generatingSummary,
     next: ['WAITING_FOR_INPUT', 'EXECUTING_TASKS.queue', 'REVIEWING_PLAN.refinement'],
   },
 }
 
-/** What comes next in a change: what its state does, or the state that follows by the table. */
+/** Returns the next step of a change: that of its state, or the next state by the table. */
 export function nextOfChange(partsOf: (own: ChangeWork) => ChangeParts): Pick<Template, 'next' | 'ahead'> {
   return {
     next(session) {
@@ -95,7 +95,7 @@ export function nextOfChange(partsOf: (own: ChangeWork) => ChangeParts): Pick<Te
   }
 }
 
-/** What follows because a person wants the plan changed; null: they do not, or the state itself takes it up. */
+/** Returns the reaction to a person's request for another plan; null: none, or the state itself handles it. */
 function brokenInto({ state, planning: { wanted, versions } }: ChangeWork): Process | null {
   const isBefore = state === 'GATHERING_CONTEXT' || (state === 'WAITING_FOR_INPUT' && versions.length === 0)
   if (wanted === null || isBefore) return null
@@ -104,7 +104,7 @@ function brokenInto({ state, planning: { wanted, versions } }: ChangeWork): Proc
   return { to: 'REVIEWING_PLAN.refinement', why: 'the person changes the plan' }
 }
 
-/** The name of the note that a change of the plan is not made which was asked for meanwhile, and the words of that. */
+/** Name and words of the note that a requested change of the plan is not made. */
 export const NO_ROOM = 'plan-not-changed'
 export const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, the most it may have, so it stays as it is. To change it, stop this session and begin another change.`
 

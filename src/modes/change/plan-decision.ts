@@ -7,13 +7,13 @@ import { planDiff, planMarkdown } from './plan-text.ts'
 import { fileOf, lastVersion, MOST_VERSIONS } from './states/planning.ts'
 import type { ChangeParts, ChangeWork, PlanVersion } from './work.ts'
 
-/** What a person can say to a plan. */
+/** A person's answers to a plan. */
 export const CHOICES = { ...PLAN_CHOICES, edit: 'edit', again: 'again' } as const
 
-/** The characters of each part of what is said of a plan; together no more than a decision takes. */
+/** Most characters of each part of a plan's description; together no more than a decision takes. */
 const MOST = { problem: 1_000, files: 1_000, plan: 8_000, proof: 2_500, diff: 3_000 }
 
-/** What a person is asked of the last version of a plan: whether it is carried out. Pure. */
+/** Returns the decision whether the last version of a plan may run. Pure. */
 export function planDecision(own: ChangeWork, session: SessionState, { folder }: ChangeParts): Decision {
   const { planning } = own
   const version = lastVersion(planning)
@@ -73,13 +73,13 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
   ].join('\n\n')
 }
 
-/** What the end will be proved with, if the plan is accepted. */
+/** Says how the end will be proved if the plan is accepted. */
 function proofOf(
   { context, planning }: ChangeWork,
   { plan: { verification } }: PlanVersion,
   session: SessionState,
 ): string {
-  // Those of an accepted version are none any more once another is accepted.
+  // Commands of an accepted version stop being gates once another is accepted.
   const ofPlan = new Set(planning.versions.flatMap(({ plan }) => plan.verification.map(({ run }) => run)))
   const gates = session.gates.filter(({ run }) => !planning.addsGates || !ofPlan.has(run))
   const commands = context?.facts.commands ?? []

@@ -1,7 +1,7 @@
 import { truncate } from '../../base/text.ts'
 import { type Mistake, type Plan, problemOfMistakes, readPlan } from './plan.ts'
 
-/** Why an answer is no plan that could be carried out, a line for each mistake as `readPlan` says it; null if it is one. Pure. */
+/** Returns why an answer is no usable plan, one line per mistake as `readPlan` says it; null: it is one. Pure. */
 export function planProblem(value: unknown): string | null {
   const read = readPlan(value)
   if (!read.ok) return read.problem
@@ -9,18 +9,21 @@ export function planProblem(value: unknown): string | null {
   return wrong.length === 0 ? null : problemOfMistakes(wrong)
 }
 
-/** The most of a plan or a list of tasks: of all of it as JSON, bytes of UTF-8, so that an event holds it; of its lists; of a path, characters. */
+/**
+ * Most bytes of a plan or list of tasks as JSON in UTF-8, so that it fits into an event; most entries of its lists; most
+ * characters of a path.
+ */
 export const MOST_PLAN_BYTES = 60 * 1024
 const MOST = { files: 200, risks: 30, verification: 20, questions: 20 }
 const MOST_PATH_CHARACTERS = 500
 
-/** Why an answer is too long, however short what is read from it; null if it is not. Pure. */
+/** Returns why an answer is too long, even if its read part is short; null: it is not. Pure. */
 export function sizeProblem(value: unknown): string | null {
   const size = Buffer.byteLength(JSON.stringify(value))
   return size > MOST_PLAN_BYTES ? problemOfMistakes([tooLarge(size)]) : null
 }
 
-/** What is wrong with a plan that has its shape. Pure. */
+/** Returns the mistakes of a plan with a valid shape. Pure. */
 export function mistakesOf(plan: Plan): Mistake[] {
   const { description, files, verification } = plan
   const size = Buffer.byteLength(JSON.stringify(plan))
@@ -41,19 +44,19 @@ export function mistakesOf(plan: Plan): Mistake[] {
   ]
 }
 
-/** A mistake, if something is wrong. */
+/** Returns a mistake, if there is one. */
 export function mistakeAt(place: string, wrong: string | null): Mistake[] {
   return wrong === null ? [] : [{ place, wrong }]
 }
 
-/** The mistake of an answer that has too many bytes as JSON. */
+/** Returns the mistake of an answer with too many bytes as JSON. */
 export function tooLarge(bytes: number): Mistake {
   return { place: '', wrong: `has ${bytes} bytes as JSON; ${MOST_PLAN_BYTES} (60 KiB) are the most. ${SHORTER}` }
 }
 
 const SHORTER = 'Say it in fewer words.'
 
-/** Why a path names no file of the project, the end of a sentence; null if it may be one. Pure. */
+/** Returns the end of a sentence on why a path names no file of the project; null: it may name one. Pure. */
 export function problemOfPath(path: string): string | null {
   const example = 'write one from the root of the project, such as "src/a.ts".'
   if (path === '') return `names no file; ${example}`

@@ -4,26 +4,26 @@ import { clipEnd, truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 import { cleanPlan, type Mistake, type Plan } from './plan.ts'
 
-/** A version of a plan, as its file is headed. */
+/** A version of a plan, with the values of its file's head. */
 export interface PlanHead {
   version: number
   author: 'planner' | 'person'
-  /** What was to be changed of the version before; null: nothing. */
+  /** Requested change of the version before; null: none. */
   feedback: string | null
   plan: Plan
-  /** Of the plan, as `hashOfPlan` says it. */
+  /** Hash of the plan, from `hashOfPlan`. */
   sha256: string
 }
 
 /**
- * The text of `plan/vN.md`: front matter with what codemachine knows of the version, and the plan in Markdown, which a person
- * may edit. `readPlanText` reads the same plan from it. Pure.
+ * Returns the text of `plan/vN.md`: front matter with facts of the version, and the plan in Markdown, which a person may
+ * edit. `readPlanText` reads the same plan from it. Pure.
  */
 export function planText({ version, author, feedback, plan, sha256 }: PlanHead): string {
   const head = [
     `version: ${version}`,
     `author: ${author}`,
-    // A JSON string is a YAML one, too.
+    // A JSON string is valid YAML.
     ...(feedback === null ? [] : [`feedback: ${JSON.stringify(truncate(feedback, MOST_FEEDBACK))}`]),
     `sha256: ${sha256}`,
     '# Edit what stands below, and keep the headings in their order. Write commands and paths between backticks.',
@@ -33,7 +33,7 @@ export function planText({ version, author, feedback, plan, sha256 }: PlanHead):
 
 const MOST_FEEDBACK = 4_000
 
-/** The headings below the description, in their order. */
+/** Headings below the description, in order. */
 const HEADINGS = ['Files', 'Risks', 'Verification', 'Questions'] as const
 type Heading = (typeof HEADINGS)[number]
 
@@ -53,7 +53,7 @@ function listText(entries: readonly string[]): string {
   return entries.length === 0 ? '*None.*' : entries.map(entry => `- ${indented(entry)}`).join('\n')
 }
 
-/** The lines after the first one by two blanks, so that none of them is a heading or an entry of its own. */
+/** Indents all lines after the first by two blanks, so that none is a heading or an entry. */
 function indented(text: string): string {
   return text.replace(/\n(?!\n|$)/g, '\n  ')
 }
@@ -62,13 +62,13 @@ function pairText(code: string, text: string): string {
   return text === '' ? inlineCode(code) : `${inlineCode(code)}: ${text}`
 }
 
-/** The most of a file that is read as a plan, characters. */
+/** Most characters of a file to read as a plan. */
 const MOST_CHARACTERS = 256 * 1024
 
 /**
- * The plan that a text of `planText` holds, also once a person has edited it; a problem has a line for each mistake, which
- * names the line of the file where there is one. Pure.
- * @param mistakesOf what is wrong with a plan that could be read; left out: it is not looked at
+ * Reads the plan of a `planText` text, even after a person's edit. A problem has a line per mistake, with the file's line if
+ * known. Pure.
+ * @param mistakesOf finds mistakes of a readable plan; left out: no check
  */
 export function readPlanText(text: string, mistakesOf: (plan: Plan) => readonly Mistake[] = () => []): Parsed<Plan> {
   if (text.length > MOST_CHARACTERS) {

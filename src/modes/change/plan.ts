@@ -4,31 +4,31 @@ import { cleanText, truncate } from '../../base/text.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 
-/** How a change is to be made: what a planner answers, and what a person accepts. Texts are Markdown without blanks around them. */
+/** Plan of a change: a planner's answer, which a person accepts. Texts are Markdown without blanks around them. */
 export interface Plan {
   description: string
-  /** What changes, by files, relative to the project with `/`. */
+  /** Changed files, relative to the project with `/`. */
   files: readonly PlannedFile[]
   risks: readonly string[]
-  /** The commands that show that the change works, lines for a shell. */
+  /** Shell lines that show that the change works. */
   verification: readonly PlannedCommand[]
-  /** What the planner would ask the person. */
+  /** Questions of the planner to the person. */
   questions: readonly string[]
 }
 
-/** A file that a plan changes, and what changes in it. */
+/** A file that a plan changes, and how. */
 interface PlannedFile {
   path: string
   change: string
 }
 
-/** A command by which a plan is verified, and what it shows. */
+/** A command that verifies a plan, and what it shows. */
 interface PlannedCommand {
   run: string
   why: string
 }
 
-/** The answer of a planning round; its schema is as strict as a model may ask for one: every field is required, and no other is allowed. */
+/** Answer of a planning round. Its schema is as strict as models allow: every field is required, and no other is allowed. */
 export const PLAN_ANSWER: AskedAnswer = {
   name: 'plan',
   schema: {
@@ -45,7 +45,7 @@ export const PLAN_ANSWER: AskedAnswer = {
   },
 }
 
-/** The schema of a list of objects that have these texts. */
+/** Returns the schema of a list of objects with these texts. */
 export function listOfObjects(...fields: string[]): object {
   return {
     type: 'array',
@@ -58,19 +58,19 @@ export function listOfObjects(...fields: string[]): object {
   }
 }
 
-/** The most mistakes that are named at once. */
+/** Most mistakes to name at once. */
 const MOST_NAMED = 10
 
 const text = v.string('has to be a text.')
 const texts = v.array(text, 'has to be a list.')
 
-/** The shape of a list of objects that have these texts. */
+/** Returns the shape of a list of objects with these texts. */
 export function pairsShape<K extends string>(...fields: readonly K[]) {
   const entries = Object.fromEntries(fields.map(field => [field, text])) as Record<K, typeof text>
   return v.array(objectShape(entries, 'has to be an object.'), 'has to be a list.')
 }
 
-/** The shape of an object; `wanted`: what is said of a value that is none. */
+/** Returns the shape of an object; `wanted`: message for any other value. */
 export function objectShape<E extends v.ObjectEntries>(entries: E, wanted: string) {
   return v.object(entries, ({ path }) => (path === undefined ? wanted : 'is missing.'))
 }
@@ -87,16 +87,15 @@ const planShape = objectShape(
 )
 
 /**
- * Reads an answer that is to be a plan: its texts come without blanks around them and control characters, empty entries are
- * left out. A problem has a line for each mistake: its place, what is wrong, and how it is mended. Whether the plan can be
- * carried out, `planProblem` says. Pure.
+ * Reads a plan from an answer. It trims texts, removes control characters and drops empty entries. A problem has a line per
+ * mistake: place, mistake and fix. `planProblem` checks whether the plan is usable. Pure.
  */
 export function readPlan(value: unknown): Parsed<Plan> {
   const read = readShape(planShape, value)
   return read.ok ? { ok: true, value: cleanPlan(read.value) } : read
 }
 
-/** Reads a value of a shape whose messages are the ends of sentences. A problem has a line for each mistake. Pure. */
+/** Reads a value of a shape whose messages end a sentence. A problem has a line per mistake. Pure. */
 export function readShape<T>(shape: v.GenericSchema<unknown, T>, value: unknown): Parsed<T> {
   const read = v.safeParse(shape, value)
   if (read.success) return { ok: true, value: read.output }
@@ -109,7 +108,7 @@ function placeOf(path: readonly { key?: unknown }[]): string {
   return keys.join('').replace(/^\./, '')
 }
 
-/** The SHA-256 (hex) of a plan: the same for the same texts in the same order. Pure. */
+/** Returns the SHA-256 (hex) of a plan: equal for equal texts in the same order. Pure. */
 export function hashOfPlan({ description, files, risks, verification, questions }: Plan): string {
   const canonical = [
     description,
@@ -121,15 +120,15 @@ export function hashOfPlan({ description, files, risks, verification, questions 
   return createHash('sha256').update(JSON.stringify(canonical)).digest('hex')
 }
 
-/** What is wrong at a place of a plan or of its tasks; how it is mended stands in the sentence. */
+/** A mistake at a place of a plan or its tasks; its sentence includes the fix. */
 export interface Mistake {
-  /** As code names it: `files[2].path`; empty: the whole. */
+  /** Path as in code: `files[2].path`; empty: the whole. */
   place: string
-  /** The rest of the sentence, with its end. */
+  /** Rest of the sentence. */
   wrong: string
 }
 
-/** Mistakes as lines, at most ten of them. Pure. */
+/** Formats mistakes as lines, at most ten. Pure. */
 export function problemOfMistakes(mistakes: readonly Mistake[]): string {
   const lines = mistakes.map(({ place, wrong }) => `- ${place === '' ? 'The answer' : `\`${place}\``} ${wrong}`)
   const named = lines.slice(0, MOST_NAMED)

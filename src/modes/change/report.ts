@@ -9,9 +9,8 @@ const WORDS_CHARS = 9_000
 const MOST_FILES = 4
 
 /**
- * What the report of a session says of a change: its plan and who accepted it, the checks that ran and which of them prove
- * it, and what is open. A table has its tasks, with the files that each changed.
- * Null before there is a plan. Pure.
+ * Returns a change's part of the report: its plan and who accepted it, the checks and which of them prove it, and open
+ * points. A table lists its tasks with their changed files. Null before there is a plan. Pure.
  */
 export function changeReport(own: ChangeWork, session: SessionState): ReportSection | null {
   const { planning, execution, words } = own

@@ -54,27 +54,27 @@ import { safeText } from '../../../tell/words/safe-text.ts'
 import { AGENT_CALLS } from '../../registry.ts'
 import { tidyCalls } from './earlier-calls.ts'
 
-/** One task for one agent, where no session runs. */
+/** One task for one agent, without a running session. */
 interface AgentCall {
   /** Name of the agent. */
   agent: string
-  /** Reads the task, once it is known that the agent can be given one. */
+  /** Reads the task, once the agent is known to be usable. */
   readTask(): Promise<string>
   options: RunOptions
-  /** Told what the agent says and does while it works, without secrets; null: only the result counts. */
+  /** Receives the agent's messages and actions while it works, without secrets; null: only the result counts. */
   onText: ((text: string) => void) | null
-  /** Told sentences for the person. */
+  /** Receives sentences for the person. */
   onRemark(remark: string): void
-  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  /** Receives each debug line, without secrets, if `logging.level` is `debug`. */
   onDebug?: ((line: string) => void) | undefined
 }
 
-/** How an agent ended that worked by itself. `problem`: why its memory does not have the result, a sentence; null: it has. */
+/** Result of an agent that worked alone. `problem`: a sentence why its memory lacks the result; null: it has it. */
 type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | { kind: 'terminated' }
 
 /**
- * Has one agent do one task in a session of its own, in the project around the directory. Throws a `UserError` for what a
- * person has to mend (exit code 2) and for a task that did not get to its end (4).
+ * Runs one agent for one task in its own session, in the project around the directory. Throws a `UserError` for problems
+ * that a person must fix (exit code 2), and for an unfinished task (4).
  */
 export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
   const prepared = await prepareCall(world, call)
@@ -175,7 +175,7 @@ async function openEnginesOf(world: World, call: AgentCall, prepared: PreparedCa
   const { directory, loaded, records, codex, settings, providers, profile, maxWait, callers } = prepared
   const overrides = [
     ...profile.overrides,
-    // The variable itself does not reach commands that inherit only what a shell needs.
+    // Commands that inherit only a shell's minimum do not get the variable itself.
     `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(callers)}`,
     ...(call.options.config ?? []),
   ]
@@ -186,14 +186,14 @@ async function openEnginesOf(world: World, call: AgentCall, prepared: PreparedCa
     // Its commands know which agents wait for them.
     env: { ...options.env, [AGENTS_VARIABLE]: callers },
     directory,
-    // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
+    // The repository's own files stay read-only: nothing here would notice a hook or filter that an agent adds.
     sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
     providers: providers.byName,
     ...timesOf({ ...settings, maxWait }),
   })
 }
 
-/** The session with the one task. */
+/** Creates the session for the one task. */
 async function sessionOf(
   world: World,
   prepared: PreparedCall,
@@ -221,7 +221,7 @@ async function sessionOf(
     log,
     engines,
     providers,
-    // Others may change the files meanwhile, and nothing is claimed of them.
+    // Others may change the files meanwhile, and no claim is made about them.
     ...ROUNDS_ALONE,
     lacksRoom: async () => false,
     template,
@@ -252,7 +252,7 @@ function agentNamed({ sub }: AgentRoster, name: string): Agent {
   return found.agent
 }
 
-/** The longest wait, ms: somebody waits for the answer, and is to be told at once that there is none. */
+/** Returns the longest wait, ms: a caller waits, and must hear at once that there is no answer. */
 function waitOf(settings: Settings, sources: SettingSources): number {
   return sources.maxWait.layer === 'defaults' ? 0 : settings.maxWait
 }
@@ -278,38 +278,38 @@ function notDone(
   })
 }
 
-/** The environment variable with the agents that wait for an agent outside of a session. */
+/** Environment variable with the agents that wait for an agent outside of a session. */
 const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
 
-/** The agents that wait for the caller, the nearest last; empty where a person calls. */
+/** Returns the agents that wait for the caller, the nearest last; empty if a person calls. */
 function waitingAgents(env: NodeJS.ProcessEnv): string[] {
   return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
 }
 
-/** Hears what an agent says and does, and keeps its last message. */
+/** Follows an agent's messages and actions, and keeps its last message. */
 class Answer implements View {
   readonly #call: Pick<AgentCall, 'onText' | 'onRemark'>
   readonly #maxWaitMs: number
   readonly #spoken: SpokenText
-  /** Whether the message that is being said has been let out as it came. */
+  /** Whether the current message was streamed. */
   #isHeard = false
   #last = ''
   #final: string | null = null
 
-  /** `maxWaitMs`: the longest wait; 0: none, so of a network that is away only the end tells. */
+  /** `maxWaitMs`: the longest wait; 0: none, so that only the end reports a missing network. */
   constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, maxWaitMs: number, spoken: SpokenText) {
     this.#call = call
     this.#maxWaitMs = maxWaitMs
     this.#spoken = spoken
   }
 
-  /** The agent's answer; empty: it said nothing. */
+  /** The agent's answer; empty: none. */
   get text(): string {
     return this.#final ?? this.#last
   }
 
   event(event: Recorded, state: SessionState): void {
-    // What a try that failed has said is not the answer.
+    // Messages of a failed try are not the answer.
     if (event.type === 'round-started') this.#final = null
     const isAway = event.type === 'error' && event.waitsForNetwork && this.#maxWaitMs > 0
     const told = event.type === 'waiting' || isAway ? describeEvent(event, state, hintsOf(this.#maxWaitMs)) : null
@@ -332,7 +332,7 @@ class Answer implements View {
   }
 }
 
-/** What whoever waits for a call can do about its waits. */
+/** Returns hints for the caller about the waits of a call. */
 function hintsOf(maxWaitMs: number): Hints {
   const endWaitOfCall = `its waits may take ${formatSpan(maxWaitMs)} in total (--max-wait); Ctrl+C ends it`
   return { ...SHELL_HINTS, endWaitOfCall }

@@ -17,24 +17,24 @@ const recordSchema = v.object({
   pid: v.number(),
   startTime: v.nullable(v.string()),
   request: v.string(),
-  /** ISO 8601 in UTC; null: nobody knows when. */
+  /** ISO 8601 in UTC; null: unknown. */
   startedAt: v.string(),
   endedAt: v.nullable(v.string()),
   exitCode: v.nullable(v.number()),
-  /** What the agent said last, or why it failed. */
+  /** Last message of the agent, or why it failed. */
   result: v.nullable(v.string()),
 })
 
-/** One call of an agent as codemachine recorded it before calls were sessions. */
+/** One agent call, as recorded before calls were sessions. */
 type AgentRecord = v.InferOutput<typeof recordSchema>
 
 const MOST_BYTES = 512 * 1024
-/** How many calls that have ended are kept. */
+/** Most ended calls to keep. */
 const MOST_CALLS = 200
 
 /**
- * Removes the sessions of the oldest calls that are too many, and puts right what was recorded of calls before they were sessions.
- * One that works, and every session that is no call, stays.
+ * Removes the sessions of the oldest surplus calls, and repairs records of calls from before they were sessions. Running
+ * calls, and other sessions, stay.
  */
 export async function tidyCalls(
   { platform, clock }: Pick<World, 'platform' | 'clock'>,
@@ -53,8 +53,8 @@ export async function tidyCalls(
 }
 
 /**
- * Writes into the records of calls whose codemachine has died that they were terminated, and removes what these have left
- * beside them, and the oldest that are too many. `now`: Unix time, ms.
+ * Marks calls of dead codemachines as terminated in their records. Removes their other files, and the oldest surplus
+ * records. `now`: Unix time, ms.
  */
 export async function tidyAgentRecords(
   folder: string,
@@ -76,7 +76,7 @@ export async function tidyAgentRecords(
 
 const RECORD_NAME = /-\d{8}T\d{9}\.json$/
 
-/** What an agent said last, which was never redacted, or a record that was never finished. */
+/** Returns whether a file is an agent's unredacted last message, or an unfinished record. */
 async function isLeft(folder: string, name: string, platform: NodeJS.Platform, now: number): Promise<boolean> {
   if (name.endsWith('.tmp')) {
     const found = await stat(join(folder, name)).catch(() => null)
@@ -87,7 +87,7 @@ async function isLeft(folder: string, name: string, platform: NodeJS.Platform, n
   return record?.state !== 'running' || !(await isStillRunning(record, platform))
 }
 
-/** Nobody writes a record for so long. */
+/** Writing a record never takes this long. */
 const UNFINISHED_MS = 60_000
 
 function byTime(a: string, b: string): number {

@@ -14,7 +14,7 @@ import { readProjectRules } from './project-rules.ts'
 import { lookAtRepository, type RepositoryState } from './repository.ts'
 import { bareRepositories, drawTree, pathsOutside } from './tree.ts'
 
-/** Of which project, and for which request, the context is gathered. */
+/** Project and request of the context. */
 interface GatherOptions {
   /** Real path of the work directory. */
   directory: string
@@ -22,12 +22,12 @@ interface GatherOptions {
   gitDir: string
   request: string
   env: Readonly<Record<string, string | undefined>>
-  /** Takes the secrets out of a text. */
+  /** Removes secrets from a text. */
   redact(text: string): string
   signal: AbortSignal
 }
 
-/** What a planner is told of a project: `text` is Markdown of at most 120 KiB of UTF-8. */
+/** Context of a project for a planner: `text` is Markdown of at most 120 KiB of UTF-8. */
 interface GatheredContext {
   text: string
   facts: ContextFacts
@@ -35,7 +35,7 @@ interface GatheredContext {
 
 const MOST_ENTRIES = 2_000
 const KIB = 1024
-/** What each part may take, bytes; 116 KiB together. */
+/** Most bytes of each part; 116 KiB together. */
 const MOST = {
   repository: 8 * KIB,
   commands: 4 * KIB,
@@ -46,9 +46,9 @@ const MOST = {
 }
 
 /**
- * Gathers what matters of a project for a request, without a model. Reads only regular files inside of the work directory, and
- * lists with a git that knows nothing of the person's configuration. Secrets are taken out of each text before it is shortened.
- * Rejects with the signal's reason once that is aborted.
+ * Gathers a project's context for a request, without a model. Reads only regular files in the work directory, and uses a git
+ * without the person's configuration. It removes secrets from each text before it cuts it. Rejects with the signal's reason
+ * once that is aborted.
  */
 export async function gatherContext(options: GatherOptions): Promise<GatheredContext> {
   const { directory, redact, request, signal } = options

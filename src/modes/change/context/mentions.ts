@@ -5,7 +5,7 @@ import { type Project, type ProjectFile, readProjectFile } from '../../../worksp
 import { clipBytes, oneLine, quoted } from '../../../workspace/context/sections.ts'
 import { findSymbols, type SymbolPlace } from './symbols.ts'
 
-/** The files that a request names, with what they hold as Markdown. */
+/** Files that a request names, with their content as Markdown. */
 interface Mentions {
   /** Relative to the work directory; those with `@` first. */
   files: string[]
@@ -15,27 +15,27 @@ interface Mentions {
 
 interface Mention {
   path: string
-  /** Why it is here, a note in brackets. */
+  /** Reason for the file, a note in brackets. */
   why: string
-  /** The line from 1 that it is about; null: none in particular. */
+  /** Relevant line, from 1; null: none. */
   line: number | null
 }
 
 const MOST_REQUEST = 64 * 1024
 const MOST_FILES = 24
 const MOST_AT = 16
-/** How many files one name may mean; of more, none is meant. */
+/** Most files per name; a name of more files counts for none. */
 const MOST_MEANT = 3
 const MOST_BYTES_AT = 12 * 1024
 const MOST_BYTES_OTHER = 6 * 1024
-/** What a file gets where there are many, as long as there is room. */
+/** Bytes of a file if there are many, while there is space. */
 const LEAST_BYTES = 1024
 const MOST_BYTES = 35 * 1024
 const WITH_AT = 'named with @'
 
 /**
- * Finds the files that a request names: `@path` and `@"a path"` first (as the composer completes them, of ignored files too),
- * then paths and names of files, then names of what files define. Reads only files of the project.
+ * Finds the files that a request names: `@path` and `@"a path"` first (as in the composer, ignored files too), then paths
+ * and file names, then names that files define. Reads only files of the project.
  */
 export async function findMentions(
   project: Project,
@@ -48,7 +48,7 @@ export async function findMentions(
   const add = (path: string, why: string, line: number | null = null) => {
     const before = found.get(path)
     if (before === undefined && found.size < MOST_FILES) found.set(path, { path, why, line })
-    // A file that is named, too, is shown from the line that defines what the request is about.
+    // A named file, too, is shown from the line that defines the requested name.
     else if (before !== undefined && before.line === null && line !== null)
       found.set(path, { ...before, why: `${before.why}, ${why}`, line })
   }
@@ -73,7 +73,7 @@ function describeSymbol({ symbol, isDefinition, line }: SymbolPlace): string {
   return `${isDefinition ? 'defines' : 'uses'} ${symbol} in line ${line}`
 }
 
-/** The content of the files, as far as there is room; of the others the names. */
+/** Returns the files' content while there is space; of the others only the names. */
 async function shownFiles(
   project: Project,
   mentions: readonly Mention[],
@@ -118,7 +118,7 @@ function contentOf(file: Exclude<ProjectFile, { kind: 'gone' }>, { line, path }:
   }
 }
 
-/** A text that is too long, from a few lines before the line that it is about. */
+/** Cuts a too long text to a part that begins a few lines before the relevant line. */
 function aroundLine(text: string, line: number | null, most: number): { text: string; note: string } {
   if (line === null || line <= LINES_BEFORE + 1 || Buffer.byteLength(text) <= most) return { text, note: '' }
   const lines = text.split('\n')
@@ -130,9 +130,9 @@ const LINES_BEFORE = 15
 
 interface FileNames {
   all: ReadonlySet<string>
-  /** By the name without its folder, in lower case. */
+  /** By file name without folder, in lower case. */
   byName: ReadonlyMap<string, readonly string[]>
-  /** By the name without folder, ending and what joins its words, in lower case: `userservice` for `user-service.test.ts`. */
+  /** By file name without folder, extension and word separators, in lower case: `userservice` for `user-service.test.ts`. */
   byStem: ReadonlyMap<string, readonly string[]>
 }
 
@@ -158,12 +158,12 @@ function stemOf(name: string): string {
   return (end === -1 ? name : name.slice(0, end)).toLowerCase().replace(/[-_$.\s()]/g, '')
 }
 
-/** None where they are too many to be meant. */
+/** Returns none if there are too many for one name. */
 function fewest(paths: readonly string[] | undefined): readonly string[] {
   return paths === undefined || paths.length > MOST_MEANT ? [] : paths
 }
 
-/** What stands after an `@` that begins a word, without quotes; the first 16. */
+/** Returns the words after an `@` at a word's start, without quotes; the first 16. */
 function atWords(text: string): string[] {
   const found = Array.from(
     text.matchAll(/(?:^|[\s([{,;:'`])@(?:"([^"\n]{1,1000})"|([^\s"`<>|]{1,1000}))/g),
@@ -172,14 +172,14 @@ function atWords(text: string): string[] {
   return [...new Set(found)].slice(0, MOST_AT)
 }
 
-/** The files that an `@` word means; otherwise what is to be said of it. */
+/** Returns the files of an `@` word, or a remark if there are none. */
 async function meantByAt(
   project: Project,
   written: string,
   names: FileNames,
 ): Promise<{ paths: readonly string[]; line: number | null } | string> {
   let isOutside = true
-  // A sentence may end after it, and a line may be named: `@src/app.ts:12.`
+  // Sentence punctuation or a line number may follow: `@src/app.ts:12.`
   const endings = [written, written.replace(/[.,;:!?)\]}'"]+$/, '')]
   for (const { name, line } of endings.flatMap(word => [{ name: word, line: null }, withoutLine(word)])) {
     const path = pathInside(project.root, name)
@@ -193,12 +193,12 @@ async function meantByAt(
     : `${word} names no file of the project.`
 }
 
-/** The file of this path, the first ones of a folder, or those whose paths end so. */
+/** Returns the file of this path, the first files of a folder, or those whose paths end with it. */
 async function filesAt(project: Project, path: string, names: FileNames): Promise<readonly string[]> {
   if (names.all.has(path)) return [path]
   const inside = namesBelow(names, path)
   if (inside.length > 0) return inside
-  // git ignores it, perhaps.
+  // Git may ignore it.
   const isThere = (await readProjectFile(project, path)).kind !== 'gone'
   return isThere ? [path] : fewest(endingWith(names, path))
 }
@@ -209,7 +209,7 @@ function withoutLine(word: string): { name: string; line: number | null } {
   return path === undefined ? { name: word, line: null } : { name: path, line: Number(line) }
 }
 
-/** The first files of a folder. */
+/** Returns the first files of a folder. */
 function namesBelow({ all }: FileNames, folder: string): string[] {
   const found: string[] = []
   for (const path of all) {
@@ -221,7 +221,7 @@ function namesBelow({ all }: FileNames, folder: string): string[] {
 
 const MOST_OF_FOLDER = 8
 
-/** The files whose paths end in these folders and this name. */
+/** Returns the files whose paths end in these folders and this name. */
 function endingWith({ byName }: FileNames, path: string): readonly string[] {
   const wanted = path.toLowerCase()
   const named = byName.get(wanted.slice(wanted.lastIndexOf('/') + 1)) ?? []
@@ -236,7 +236,7 @@ function meantByName({ root }: Project, written: string, names: FileNames): read
   return names.all.has(path) ? [path] : fewest(endingWith(names, path))
 }
 
-/** What in a text may be the name of a file, of something that code defines, or both. */
+/** Returns words of a text that may name a file, a definition in code, or both. */
 function namesIn(text: string): { files: string[]; symbols: string[]; words: string[] } {
   const files = new Set<string>()
   const symbols = new Set<string>()
@@ -264,7 +264,7 @@ function namesIn(text: string): { files: string[]; symbols: string[]; words: str
 
 const MOST_SYMBOLS = 16
 const BARE_NAMES = /^(?:Makefile|Dockerfile|Gemfile|Rakefile|Jenkinsfile|Procfile|LICENSE|README|CHANGELOG|justfile)$/
-/** Words of requests that are names of files everywhere. */
+/** Words of requests that are common file names. */
 const COMMON: ReadonlySet<string> = new Set(
   'main index test tests spec file files code build make init with from this that when then into should which what some only also each every name type types data list page user using'.split(
     ' ',

@@ -9,25 +9,25 @@ import { clipBytes, oneLine, quoted } from '../../../workspace/context/sections.
 import { findObstacle } from '../../../workspace/files/inside-directory.ts'
 import { readFrontMatter } from '../../../workspace/memory/main-file.ts'
 
-/** The rules of a project that tools other than codex read: Markdown, and the files that it holds. */
+/** Project rules for tools other than codex: Markdown, and its source files. */
 interface ProjectRules {
   text: string
   files: string[]
   notes: string[]
 }
 
-/** Files with rules, in the order in which they are told. `AGENTS.md` codex reads by itself. */
+/** Files with rules, in output order. Codex reads `AGENTS.md` itself. */
 const RULE_FILES = ['CLAUDE.md', '.cursorrules', '.github/copilot-instructions.md']
 const CURSOR_FOLDER = '.cursor/rules'
 const MOST_RULE_FILES = 200
 const MOST_LEVELS = 4
 const MOST_BYTES_EACH = 8 * 1024
-/** How many parts of globs are compared with paths. */
+/** Most comparisons of glob parts with paths. */
 const MOST_COMPARED = 2_000_000
 
 /**
- * Reads the rules of a project: data that is marked as such. Of `.cursor/rules/*.mdc` those whose front matter says
- * `alwaysApply`, or whose globs match a file that the request names or, where it names none, any file.
+ * Reads a project's rules, marked as data. Of `.cursor/rules/*.mdc` it takes those with `alwaysApply`, or with globs that
+ * match a named file (any file if none is named).
  * @param named the files that the request names
  * @param paths all files
  */
@@ -83,7 +83,7 @@ async function textOf(project: Project, path: string, notes: string[]): Promise<
   return null
 }
 
-/** The `.mdc` files below the folder, by name. */
+/** Returns the `.mdc` files below the folder, by name. */
 async function cursorRules(root: string, notes: string[]): Promise<string[]> {
   const found: string[] = []
   let left = MOST_RULE_FILES
@@ -101,7 +101,7 @@ async function cursorRules(root: string, notes: string[]): Promise<string[]> {
   return found.sort((a, b) => dirname(a).localeCompare(dirname(b), 'en') || (a < b ? -1 : 1))
 }
 
-/** None of a folder that is not there, or lies behind a link. */
+/** Returns none for a folder that is missing, or behind a link. */
 async function entriesOf(root: string, folder: string, most: number): Promise<Dirent[]> {
   const entries: Dirent[] = []
   if ((await findObstacle(root, folder)) !== null) return entries
@@ -122,7 +122,7 @@ interface CursorRule {
   body: string
 }
 
-/** A rule without a front matter neither applies nor matches. */
+/** A rule without front matter neither applies nor matches. */
 function readCursorRule(text: string): CursorRule {
   const front = readFrontMatter(text)
   if (front.ok) {
@@ -130,7 +130,7 @@ function readCursorRule(text: string): CursorRule {
     const applies = Object.hasOwn(data, 'alwaysApply') && data.alwaysApply === true
     return { applies, globs: globsOf(Object.hasOwn(data, 'globs') ? data.globs : null), body }
   }
-  // `globs: *.ts` is how Cursor writes it, and to YAML an alias.
+  // Cursor writes `globs: *.ts`, which YAML reads as an alias.
   const [whole = '', block = ''] = /^\uFEFF?---[ \t]*\n([\s\S]{0,16384}?)\n---[ \t]*(?:\n|$)/.exec(text) ?? []
   const line = (key: string) => new RegExp(`^${key}[ \\t]*:[ \\t]*(.*)$`, 'm').exec(block)?.[1]?.trim() ?? ''
   return { applies: line('alwaysApply') === 'true', globs: globsOf(line('globs')), body: text.slice(whole.length) }
@@ -145,7 +145,7 @@ function globsOf(value: unknown): string[] {
     .slice(0, MOST_GLOBS)
 }
 
-/** At commas, but for those in braces. */
+/** Splits at commas outside of braces. */
 function splitOutsideBraces(text: string): string[] {
   return text.replace(/^\[(.*)\]$/s, '$1').match(/(?:\{[^{}]*\}|[^,{}]|[{}])+/g) ?? []
 }
@@ -153,7 +153,10 @@ function splitOutsideBraces(text: string): string[] {
 const MOST_GLOBS = 50
 const MOST_GLOB = 300
 
-/** Tells which paths match a glob of a rule; one without a slash matches names in any folder. `parts`: how many it has. */
+/**
+ * Returns a matcher of paths for a rule's glob; one without a slash matches names in any folder. `parts`: number of its
+ * parts.
+ */
 export function matcherOf(glob: string): { parts: number; matches(path: string): boolean } {
   const plain = glob.replace(/^\.?\//, '').replace(/\/$/, '/**')
   const { matches } = compileGlob(plain.includes('/') ? plain : `**/${plain}`, { tooHard: false })

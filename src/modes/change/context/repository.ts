@@ -7,11 +7,11 @@ import { readTextFile } from '../../../workspace/files/inside-directory.ts'
 import { fromLatin1, readHead, splitAtNul, watchGit } from '../../../workspace/git/git.ts'
 import type { PrivateGit } from '../../../workspace/git/private-git.ts'
 
-/** What the person's repository around a work directory is like. */
+/** State of the person's repository around a work directory. */
 export interface RepositoryState {
   /** `null` when detached, or not readable. */
   branch: string | null
-  /** How many files of the work directory differ from the commit, new ones included. */
+  /** Number of files that differ from the commit, new ones included. */
   dirty: number
   /** Markdown: branch, status and the last commits. */
   text: string
@@ -19,7 +19,7 @@ export interface RepositoryState {
 }
 
 /**
- * Looks at the person's repository through a private git directory: no config, hook, filter or file system monitor of theirs
+ * Reads the person's repository through a private git directory. No config, hook, filter or file system monitor of theirs
  * runs, and their index is only read. Rejects with the signal's reason once that is aborted.
  * @param git its `repository` is not null
  */
@@ -62,12 +62,12 @@ async function pointHeadAt({ gitDir }: PrivateGit, commit: string | null): Promi
 }
 
 interface StatusEntry {
-  /** Two letters, as `git status --short` has them. */
+  /** Two letters, as in `git status --short`. */
   code: string
   path: string
 }
 
-/** Null if git cannot say. */
+/** Null: git cannot tell. */
 async function statusOf({ setting, prefix }: PrivateGit, index: string): Promise<StatusEntry[] | null> {
   const args = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=all']
   const listed = await ask({ ...setting, env: { ...setting.env, GIT_INDEX_FILE: index } }, [
@@ -93,14 +93,14 @@ function statusText(status: readonly StatusEntry[] | null): string {
   return `Not committed (as \`git status --short\` has it):\n${lines.join('\n')}${more}`
 }
 
-/** The last ten, the newest first, a line each. */
+/** Returns the last ten commits, newest first, a line each. */
 async function lastCommits(
   git: PrivateGit,
   commit: string,
   commonDir: string,
   redact: Project['redact'],
 ): Promise<string[]> {
-  // Where the person's clone is shallow, git has to know where its history ends.
+  // In a shallow clone, git must know where the history ends.
   const shallow = await readTextFile(join(commonDir, 'shallow'), 1024 * 1024)
   const ends = shallow.kind === 'text' ? shallow.text.split('\n').filter(line => /^[0-9a-f]{40,64}$/.test(line)) : []
   const file = join(git.gitDir, 'shallow')
@@ -117,7 +117,7 @@ async function lastCommits(
     })
 }
 
-/** What git prints (latin1); null if it fails, waits at a file, or takes longer than a context may. */
+/** Returns git's output (latin1). Null: it fails, blocks on a file, or takes too long for a context. */
 async function ask(setting: PrivateGit['setting'], args: readonly string[]) {
   const { stdout, exitCode } = await watchGit({ ...setting, env: { ...setting.env, GIT_OPTIONAL_LOCKS: '0' } }, args, {
     encoding: 'latin1',

@@ -2,7 +2,7 @@ import { opendir } from 'node:fs/promises'
 import { truncate } from '../../../base/text.ts'
 import { type Project, readProjectFile, whyUnread } from '../../../workspace/context/project-file.ts'
 
-/** What is looked for at the top of a project, the most telling first. */
+/** Files to find at the top of a project, the most useful first. */
 const LOOKED_FOR: readonly RegExp[] = [
   /^SERVER_RUN\.md$/i,
   /^README(?:\.\w{1,10})?$/i,
@@ -13,17 +13,17 @@ const LOOKED_FOR: readonly RegExp[] = [
   /^(?:docker-)?compose\.ya?ml$/i,
 ]
 
-/** Names that are looked at in a folder, and files that are told. */
+/** Most names to read in a folder, and most files to return. */
 const MOST_NAMES = 10_000
 const MOST_FILES = 20
-/** What of each is told, in characters, and of all together as JSON, in bytes: what a look finds stays in its event. */
+/** Most characters per file, and most bytes of all as JSON: the result stays in its event. */
 const MOST_TEXT = 4_000
 const MOST_TOGETHER = 40_000
 const MOST_BYTES = 256 * 1024
 
 /**
- * The beginning of each file at the top of a project by which a person starts and tests it. No link is followed, and what cannot
- * be read is said in its place. Rejects only if it is broken off.
+ * Returns the beginning of each file at the top of a project that says how to start or test it. Follows no links, and notes
+ * unreadable files. Rejects only if it is interrupted.
  */
 export async function findStartFiles(
   project: Project,
@@ -45,7 +45,7 @@ export async function findStartFiles(
   return { files }
 }
 
-/** Names of the regular files at the top, sorted; none if it cannot be read. */
+/** Returns the names of the regular files at the top, sorted; none if it is unreadable. */
 async function filesAtTop(root: string, signal: AbortSignal): Promise<string[]> {
   const names: string[] = []
   try {

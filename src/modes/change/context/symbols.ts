@@ -1,27 +1,27 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 
-/** Where a name that stands in a request is in the code. */
+/** Place in the code of a name from a request. */
 export interface SymbolPlace {
   symbol: string
   path: string
   /** From 1. */
   line: number
-  /** Whether the line looks as if it defines the name; otherwise it only uses it. */
+  /** Whether the line seems to define the name; otherwise it only uses it. */
   isDefinition: boolean
 }
 
 const MOST_LOOKED_AT = 30_000
 const MOST_BYTES = 64 * 1024 * 1024
 const MOST_BYTES_EACH = 256 * 1024
-/** Files for one name. */
+/** Most files for one name. */
 const MOST_DEFINITIONS = 3
 const MOST_USES = 2
 const FILES_AT_ONCE = 100
 
 /**
- * Looks for names in the source files of a project, those nearest the top first: at most 30,000 files, 64 MiB. Of each name the
- * files that define it; where none does, a few that use it. `left`: how many source files were not looked at.
+ * Searches names in a project's source files, nearest to the top first: at most 30,000 files, 64 MiB. For each name it
+ * returns the defining files; without one, a few that use it. `left`: number of unread source files.
  * @param root real path of the work directory
  */
 export async function findSymbols(
@@ -69,7 +69,8 @@ const SOURCE =
   /\.(?:[cm]?[jt]sx?|vue|svelte|py|rb|php|go|rs|java|kts?|scala|groovy|cs|fs|vb|swift|m|mm|c|h|cc|cpp|cxx|hpp|hh|zig|nim|dart|ex|exs|erl|clj|cljs|hs|ml|elm|lua|pl|pm|r|jl|sh|bash|sql|proto|graphql|tf)$/i
 
 /**
- * Empty for what is no file of that size. At once and not through a promise, for there may be thousands; never at a pipe.
+ * Returns the text; empty if it is no file of that size. Synchronous, because there may be thousands; never blocks on a
+ * pipe.
  * @param room for the bytes of one file, used again for the next
  */
 function textOf(path: string, room: Buffer): string {
@@ -86,10 +87,10 @@ function textOf(path: string, room: Buffer): string {
   }
 }
 
-// Windows has neither of the others.
+// Windows lacks the other two.
 const READ_ONLY = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
 
-/** The first line that defines the name, otherwise the first one that has it; null if none does. */
+/** Returns the first line that defines the name, else the first one that contains it; null: none. */
 function placeIn(text: string, symbol: string): { line: number; isDefinition: boolean } | null {
   let first: number | null = null
   let looked = 0
@@ -116,10 +117,10 @@ function isPartOfWord(character: string | undefined): boolean {
   return character !== undefined && /[\w$]/.test(character)
 }
 
-/** By what stands on the line before and after the name. */
+/** Decides by the line's text before and after the name. */
 function definesAt(before: string, after: string): boolean {
   if (KEYWORD.test(before)) return true
-  // A method, or a function of a language without a keyword for one: `int add(int a) {`, `login(user) {`.
+  // A method, or a function in a language without a keyword for it: `int add(int a) {`, `login(user) {`.
   return (
     /^\s*(?:[\w<>[\],.*&:]+\s+){0,6}[*&]*$/.test(before) &&
     !CALLS.test(before) &&

@@ -3,13 +3,13 @@ import { oneLine } from '../../../workspace/context/sections.ts'
 /** The files of a project as an indented tree. */
 interface ProjectTree {
   text: string
-  /** Whether anything is left out of it. */
+  /** Whether something is left out. */
   isShortened: boolean
 }
 
 /**
- * Draws the tree of these paths, folders first: what is nearest the top comes in first, a folder whose content does not has
- * the number of its files.
+ * Draws the tree of these paths, folders first. Entries near the top come first; a folder without space for its content
+ * shows its number of files.
  * @param most entries, and bytes of UTF-8
  */
 export function drawTree(paths: readonly string[], most: { entries: number; bytes: number }): ProjectTree {
@@ -24,7 +24,7 @@ export function drawTree(paths: readonly string[], most: { entries: number; byte
 }
 
 /**
- * Folders that are bare git repositories, by what is in them: each relative to the top.
+ * Returns folders that are bare git repositories, by their content, relative to the top.
  * @param paths all files
  */
 export function bareRepositories(paths: readonly string[]): string[] {
@@ -36,7 +36,7 @@ export function bareRepositories(paths: readonly string[]): string[] {
   )
 }
 
-/** The paths that lie in none of the folders. */
+/** Returns the paths outside of all these folders. */
 export function pathsOutside(paths: readonly string[], folders: readonly string[]): readonly string[] {
   if (folders.length === 0) return paths
   const left = new Set(folders)
@@ -51,9 +51,9 @@ interface Folder {
   name: string
   folders: Map<string, Folder>
   files: string[]
-  /** Of files below it. */
+  /** Number of files below it. */
   count: number
-  /** How many of its folders and files are shown, folders first. */
+  /** Number of its shown folders and files, folders first. */
   shown: number
 }
 
@@ -79,12 +79,12 @@ function plant(paths: readonly string[]): Folder {
   return root
 }
 
-/** Says of each folder how much of it is shown, outer ones first. Whether all of it is. */
+/** Decides how much of each folder to show, outer ones first. Returns whether everything is shown. */
 function choose(root: Folder, most: number): boolean {
   let left = most
   let isWhole = true
   const folders = [root]
-  // The list grows while it is gone through.
+  // The list grows during this loop.
   for (const folder of folders) {
     const { folders: inner, files } = folder
     const size = inner.size + files.length
@@ -98,7 +98,7 @@ function choose(root: Folder, most: number): boolean {
   return isWhole
 }
 
-/** Where a chain of folders with nothing but one folder in each ends, and what the whole is called. */
+/** Returns the end of a chain of folders with only one folder each, and the joined name. */
 function chainEnd(folder: Folder): { folder: Folder; name: string } {
   const names = [folder.name]
   let end = folder

@@ -3,21 +3,21 @@ import type { SessionState } from '../../../core/state/state.ts'
 import type { Plan } from '../plan.ts'
 import type { ChangeWork, TaskRecord } from '../work.ts'
 
-/** Begins the names of the answers that are lists of tasks. */
+/** Prefix of answer names for lists of tasks. */
 export const DECOMPOSITION = 'tasks'
 
-/** How long each command may run before anything is changed, and all of them together, ms. */
+/** How long each command, and all together, may run before anything is changed, in ms. */
 const COMMAND_MS = 2 * 60_000
 const TOGETHER_MS = 10 * 60_000
 
-/** The plan that is carried out; null: none is accepted. */
+/** Returns the accepted plan; null: none. */
 export function acceptedPlan({ planning: { accepted, versions } }: ChangeWork): Plan | null {
   return versions.find(({ version }) => version === accepted?.version)?.plan ?? null
 }
 
 /**
- * The next command of which it is not known how it comes out before the tasks are worked on: those of the tasks, then
- * those of the plan; null: there is none, or their time is used up. Pure.
+ * Returns the next command without a known result from before the tasks: those of the tasks, then those of the plan. Null:
+ * none, or their time is used up. Pure.
  */
 export function nextBefore(own: ChangeWork, session: SessionState): string | null {
   const { execution } = own
@@ -29,14 +29,14 @@ export function nextBefore(own: ChangeWork, session: SessionState): string | nul
   return runs.find(run => run !== '' && statusBefore(own, session, run) === null) ?? null
 }
 
-/** How long the next of them may run, ms. */
+/** Returns how long the next one may run, in ms. */
 export function beforeTimeoutMs({ execution }: ChangeWork): number {
   return Math.max(1, Math.min(COMMAND_MS, TOGETHER_MS - execution.beforeMs))
 }
 
 /**
- * The verifications whose command passes before anything is done, and that is none of the project. Where a changed plan has
- * actions that are done, what comes before the next one verifies those, so that it may pass. Pure.
+ * Returns the verifications whose command already passes before the work, and is not the project's. After a plan change, the
+ * one before the next action verifies finished actions, so it may pass. Pure.
  */
 export function passedBefore(own: ChangeWork, session: SessionState): readonly TaskRecord[] {
   const known = projectCommands(own, session)
@@ -49,7 +49,7 @@ export function passedBefore(own: ChangeWork, session: SessionState): readonly T
   )
 }
 
-/** How a command came out before the tasks were worked on, also as a gate; null: it was not run. Pure. */
+/** Returns a command's result from before the tasks, also as a gate; null: it did not run. Pure. */
 export function statusBefore(
   { execution }: ChangeWork,
   { gates, before }: SessionState,
@@ -61,12 +61,12 @@ export function statusBefore(
   return execution.before.find(each => each.run === run)?.status ?? null
 }
 
-/** What is known of a command that came out so. */
+/** Converts a command's result. */
 export function statusOf(status: string): 'passed' | 'failed' | 'unknown' {
   return status === 'passed' || status === 'failed' ? status : 'unknown'
 }
 
-/** The commands that are the project's or a person's, and so may pass at any time: those that were found, gates, and those of a plan that a person accepted. */
+/** Returns commands that may pass at any time: the project's own, gates, and those of a plan that a person accepted. */
 export function projectCommands(own: ChangeWork, { gates }: SessionState): readonly string[] {
   const { context, planning } = own
   const found = (context?.facts.commands ?? []).map(({ run }) => run)

@@ -4,28 +4,28 @@ import type { EventOf } from '../../../core/events/events.ts'
 import type { ChangeWork, ExecutionWork, FixingWork, TaskRecord } from '../work.ts'
 import { taskInHand } from './queue.ts'
 
-/** How often in a row an attempt may leave the same failure, or change nothing, before the planner's model mends. */
+/** How many attempts in a row may leave the same failure, or change nothing, before the planner's model takes over. */
 const SAME_BEFORE_PLANNER = 2
-/** The most that is known of what an earlier attempt did, characters. */
+/** Most characters about an earlier attempt. */
 const MOST_EARLIER = 2_000
-/** The most of what a command printed: of the last result, and of those before it. */
+/** Most output characters of a command: of the last result, and of earlier ones. */
 export const TAIL_CHARACTERS = 4_000
 const EARLIER_TAIL_CHARACTERS = 400
 const MOST_RESULTS = 6
 
 type Result = TaskRecord['results'][number]
 
-/** How often what is in hand, a verification or the claim, was mended. */
+/** Returns how often the current verification, or the claim, was fixed. */
 export function attemptsOf(execution: ExecutionWork): number {
   return taskInHand(execution)?.attempts ?? execution.claim.attempts
 }
 
-/** Whether it may be mended once more. */
+/** Returns whether another attempt is allowed. */
 export function hasAttempts({ options, execution }: ChangeWork): boolean {
   return attemptsOf(execution) < options.fixAttempts
 }
 
-/** The next attempt at mending what is in hand: who makes it, and what is known of those before it. Pure. */
+/** Returns the next attempt: who makes it, and the facts of earlier ones. Pure. */
 export function nextAttempt({ options, execution }: ChangeWork): FixingWork {
   const attempt = attemptsOf(execution) + 1
   const failure = failureOf(execution)
@@ -37,7 +37,7 @@ export function nextAttempt({ options, execution }: ChangeWork): FixingWork {
   return { attempt, by, earlier: before?.earlier ?? [], sameFailures, failure, hasChanged: false }
 }
 
-/** Why the planner's model makes this attempt, a sentence. */
+/** Returns a sentence why the planner's model makes this attempt. */
 export function whyPlanner({ options }: ChangeWork, { attempt, sameFailures }: FixingWork): string {
   if (sameFailures === SAME_BEFORE_PLANNER)
     return `${sameFailures} attempts changed nothing, or left the same failure. From now on the planner's model fixes it.`
@@ -45,7 +45,7 @@ export function whyPlanner({ options }: ChangeWork, { attempt, sameFailures }: F
   return `The planner's model continues to fix it.`
 }
 
-/** What is being mended, once a round has tried it. Pure. */
+/** Returns the attempt after its round. Pure. */
 export function afterAttempt(
   fixing: FixingWork,
   { changed, changedCount, treeBefore, treeAfter, outcome }: EventOf<'round-ended'>,
@@ -62,13 +62,13 @@ export function afterAttempt(
 
 const MOST_NAMED = 20
 
-/** The results of a command after one more: the last six, of which only the last one keeps all that it printed. Pure. */
+/** Adds a result of a command: the last six, of which only the newest keeps its whole output. Pure. */
 export function withResult(results: readonly Result[], result: Result): readonly Result[] {
   const earlier = results.slice(-MOST_RESULTS + 1)
   return [...earlier.map(each => ({ ...each, tail: each.tail.slice(-EARLIER_TAIL_CHARACTERS) })), result]
 }
 
-/** By what the failure in hand is known to be the same: how it ended and what was printed, without what differs from run to run. */
+/** Returns a key of the current failure: its end and output, without parts that differ from run to run. */
 function failureOf(execution: ExecutionWork): string {
   const record = taskInHand(execution)
   if (record === null) return sameness(execution.claim.refused ?? '')
@@ -76,7 +76,7 @@ function failureOf(execution: ExecutionWork): string {
   return last === undefined ? '' : `${last.status} ${last.exitCode} ${sameness(last.tail)}`
 }
 
-/** A text without colours, times, dates, durations and addresses, and with its spaces made one. Pure. */
+/** Removes colours, times, dates, durations and addresses from a text, and joins its spaces. Pure. */
 export function sameness(text: string): string {
   return stripVTControlCharacters(text)
     .replace(/\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?/g, '<date>')

@@ -19,10 +19,10 @@ import {
 
 type Fold<S> = (own: ChangeWork, event: SessionEvent, session: SessionState) => S
 
-/** The memory of a change after one more event in a state of its execution; `session`: before the event. Pure. */
+/** Folds of a change's memory by kind of execution state; `session`: before the event. Pure. */
 export const EXECUTION_FOLDS = {
   decomposition: foldOf(foldDecomposition),
-  /** Of the states that only lead to others. */
+  /** For states that only lead to others. */
   between: foldOf(({ execution }) => execution),
   task: foldOf(foldTask),
   verification: foldOf(foldVerification),
@@ -30,7 +30,7 @@ export const EXECUTION_FOLDS = {
   summary: foldSummary,
 } satisfies Record<string, Fold<ChangeWork>>
 
-/** The fold of a state: what all of them keep, and what this one does. */
+/** Returns a state's fold: the common part, and its own. */
 function foldOf(inState: Fold<ExecutionWork>): Fold<ChangeWork> {
   return (own, event, session) => {
     switch (event.type) {
@@ -46,26 +46,26 @@ function foldOf(inState: Fold<ExecutionWork>): Fold<ChangeWork> {
   }
 }
 
-/** The change with another execution. */
+/** Returns the change with another execution. */
 export function withExecution(own: ChangeWork, execution: ExecutionWork): ChangeWork {
   return execution === own.execution ? own : { ...own, execution }
 }
 
-/** Something is done in the present state. Pure. */
+/** Marks something done in the current state. Pure. */
 function did(execution: ExecutionWork, what: string): ExecutionWork {
   return execution.done.includes(what) ? execution : { ...execution, done: [...execution.done, what] }
 }
 
 /**
- * A person who goes on with a session that has ended has looked at what failed, and wants it tried once more. What a person or
- * a limit broke off goes on with the attempts at mending that it has had. Pure.
+ * Returns the execution of a resumed session. After a failure the person wants another try. After an interruption or a
+ * limit, the earlier attempts still count. Pure.
  */
 export function executionAtResume(own: ChangeWork, ended: SessionOutcome): ChangeWork {
   const { execution, state } = own
   const isBrokenOff = ended.kind === 'interrupted' || ended.kind === 'limit'
   const hasFailed = taskInHand(execution)?.status === 'FAILED'
   const { claim, fixing } = execution
-  // The task in hand is worked on again at once, but where its failure is already said.
+  // The current task continues at once, unless its failure is already reported.
   const inHand = state === 'EXECUTING_TASKS.failure' ? null : execution.at
   const tasks = execution.tasks.map((record, at) => ({
     ...record,
@@ -92,10 +92,10 @@ export function executionAtResume(own: ChangeWork, ended: SessionOutcome): Chang
   }
 }
 
-/** Of a verification: there is nothing more to run. */
+/** For a verification: nothing more to run. */
 const OVER = 'over'
 
-/** Whether a round has come to an end of which the template makes something: it is not tried again by itself. */
+/** Returns whether the template uses the end of this round: it is then not retried by itself. */
 function isOver({ outcome, counts }: EventOf<'round-ended'>): boolean {
   return ENDS.has(outcome.class) || (outcome.class === 'silent' && counts)
 }
@@ -106,10 +106,10 @@ function afterKept(execution: ExecutionWork, { file }: EventOf<'kept'>): Executi
   return file === TASKS_FILE ? { ...execution, isWritten: true } : did(execution, file)
 }
 
-/** Names of the files of the session's folder that the execution writes. */
+/** Names of the execution's files in the session's folder. */
 export const TASKS_FILE = 'tasks.json'
 export const SUMMARY_FILE = 'summary.md'
-/** Name of the look that counts the lines which the tasks changed. */
+/** Name of the look that counts the lines changed by tasks. */
 export const LINES_LOOK = 'lines'
 
 function afterLook(execution: ExecutionWork, { what, result }: EventOf<'looked'>): ExecutionWork {
@@ -117,7 +117,7 @@ function afterLook(execution: ExecutionWork, { what, result }: EventOf<'looked'>
   return withLines(execution, result as Readonly<Record<string, Worked['lines']>>)
 }
 
-/** The work on the tasks with these lines, by the id of the task; an empty id is what mended the claim. Pure. */
+/** Returns the execution with these lines, by task id; an empty id is the fix of the claim. Pure. */
 export function withLines(execution: ExecutionWork, found: Readonly<Record<string, Worked['lines']>>): ExecutionWork {
   const linesOf = (id: string) => (Object.hasOwn(found, id) ? (found[id] ?? null) : null)
   return {
@@ -127,13 +127,13 @@ export function withLines(execution: ExecutionWork, found: Readonly<Record<strin
   }
 }
 
-// Cutting the plan into tasks, and the commands before anything is changed.
+// Decomposition: cut the plan into tasks, and run the commands before any change.
 
 function foldDecomposition(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
   const { execution } = own
   switch (event.type) {
     case 'round-started':
-      // They are cut again: a version that judged as it folded has refused those that came.
+      // They are cut again: a version that judged while folding refused the earlier ones.
       return isUncut(own) ? execution : withoutTasks(execution)
     case 'answer-given':
       return event.name.startsWith(DECOMPOSITION) ? takeTasks(own, event, session) : execution
@@ -153,7 +153,7 @@ function foldDecomposition(own: ChangeWork, event: SessionEvent, session: Sessio
   }
 }
 
-/** The kind of a refusal: a changed plan needs more tasks than may still be made. */
+/** Kind of refusal: a changed plan needs more tasks than are left. */
 export const NO_TASKS_LEFT = 'no-tasks-left'
 
 function refuseTasks(execution: ExecutionWork, problem: string, lacksRoom = false): ExecutionWork {
@@ -162,14 +162,14 @@ function refuseTasks(execution: ExecutionWork, problem: string, lacksRoom = fals
 
 const TOO_LARGE = 'The list of tasks is longer than 64 KiB. Make its descriptions shorter.'
 
-/** The same as if its list of tasks had not been taken; what is done stays. Pure. */
+/** Returns the execution as before its list of tasks; finished tasks stay. Pure. */
 export function withoutTasks(execution: ExecutionWork): ExecutionWork {
   const tasks = execution.tasks.filter(({ status }) => status === 'COMPLETED')
   const made = execution.made - (execution.tasks.length - tasks.length)
   return { ...execution, version: NO_EXECUTION.version, tasks, made, isUnjudged: false }
 }
 
-/** What the answer says is believed: it was judged before it was journaled. */
+/** The answer is valid: it was judged before it was journaled. */
 function takeTasks(own: ChangeWork, { value, judged }: EventOf<'answer-given'>, session: SessionState): ExecutionWork {
   const { execution } = own
   if (value === undefined) return refuseTasks(execution, TOO_LARGE)
@@ -189,7 +189,7 @@ function takeTasks(own: ChangeWork, { value, judged }: EventOf<'answer-given'>, 
   return judgedBefore({ ...own, execution: taken }, session)
 }
 
-/** One more command has run before anything is changed. */
+/** Handles the result of a command before any change. */
 function afterBefore(own: ChangeWork, event: EventOf<'command-ran'>, session: SessionState): ExecutionWork {
   const { execution } = own
   const run = nextBefore(own, session)
@@ -202,7 +202,7 @@ function afterBefore(own: ChangeWork, event: EventOf<'command-ran'>, session: Se
   return judgedBefore({ ...own, execution: ran }, session)
 }
 
-/** Once all have run: what passes already shows nothing of a task, so that the tasks are cut again. */
+/** Once all have run: a check that already passes proves nothing, so the tasks are cut again. */
 function judgedBefore(own: ChangeWork, session: SessionState): ExecutionWork {
   const { execution } = own
   if (isUncut(own) || nextBefore(own, session) !== null) return execution
@@ -215,7 +215,7 @@ function judgedBefore(own: ChangeWork, session: SessionState): ExecutionWork {
   return withoutTasks(refuseTasks(execution, lines.join('\n')))
 }
 
-// A task that a round does.
+// A task for a round.
 
 function foldTask(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
   const { execution } = own
@@ -248,7 +248,9 @@ function afterTaskRound(execution: ExecutionWork, { outcome }: EventOf<'round-en
   }
 }
 
-/** The task in hand has no answer; it has failed where that was so as often as it may: the session may end for the same. */
+/**
+ * Handles a missing answer of the current task. It fails after the last allowed try, because the session may end for that.
+ */
 function unanswered(execution: ExecutionWork, why: string): ExecutionWork {
   const after = withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why }))
   const record = taskInHand(after)
@@ -256,7 +258,7 @@ function unanswered(execution: ExecutionWork, why: string): ExecutionWork {
   return isFailed ? withStatus(after, 'FAILED', wordsForUnanswered(record)) : after
 }
 
-/** The task in hand, or what mends the claim, with one more round that has ended. */
+/** Adds an ended round to the current task, or to the fix of the claim. */
 function counted(execution: ExecutionWork, event: EventOf<'round-ended'>, session: SessionState): ExecutionWork {
   const rounds = execution.rounds + (event.counts ? 1 : 0)
   const after = { ...execution, rounds }
@@ -292,7 +294,7 @@ function withChanged(work: Worked, { changed }: { changed: readonly string[] }):
   return { changed: [...new Set([...work.changed, ...changed])].slice(0, MOST_CHANGED), lines: null }
 }
 
-// A command that shows whether what was done is right, and the claim at the end.
+// A command that checks the work, and the claim at the end.
 
 function foldVerification(own: ChangeWork, event: SessionEvent): ExecutionWork {
   const { execution } = own
@@ -306,7 +308,7 @@ function foldVerification(own: ChangeWork, event: SessionEvent): ExecutionWork {
   }
 }
 
-/** Of a verification: its command has failed once and is run again. */
+/** For a verification: its command has failed once and runs again. */
 const FAILED_ONCE = 'failed-once'
 
 function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran'>): ExecutionWork {
@@ -318,7 +320,7 @@ function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran
   const ran = withTask(execution, record => ({
     ...record,
     ms: record.ms + durationMs,
-    // What the command itself changes is told as what its rounds do.
+    // The command's own changes count like those of its rounds.
     ...(event.changed.length === 0
       ? {}
       : { ...withChanged(record, event), treeBefore: record.treeBefore ?? tree, treeAfter }),
@@ -329,14 +331,14 @@ function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran
   return did(status === 'passed' || status === 'flaky' ? withStatus(ran, 'COMPLETED') : ran, OVER)
 }
 
-/** What the command printed last, and what stood in its way. */
+/** Returns the end of the command's output, and its problem. */
 function tailOf({ status, output, problem, durationMs }: EventOf<'command-ran'>): string {
   if (status === 'passed') return ''
   const ended = status === 'timed-out' ? `codemachine ended it after ${Math.round(durationMs / 1000)} s.` : ''
   return lastLines([output.trim(), problem ?? '', ended].filter(each => each !== '').join('\n'), TAIL_CHARACTERS)
 }
 
-/** Whether the command of the verification in hand has run as often as it is run. */
+/** Returns whether the current verification's command has run often enough. */
 export function isVerified({ done }: ExecutionWork): boolean {
   return done.includes(OVER)
 }
@@ -345,7 +347,7 @@ function foldFixing(own: ChangeWork, event: SessionEvent, session: SessionState)
   if (event.type !== 'round-ended') return own.execution
   const execution = counted(own.execution, event, session)
   const { fixing } = execution
-  // What a person broke off is no attempt, and is made again.
+  // A person's interruption is no attempt; it is made again.
   if (fixing === null || !isOver(event) || event.outcome.class === 'interrupted') return execution
   const tried = { ...execution, fixing: afterAttempt(fixing, event, session.running?.lastWords ?? null) }
   const attempts = fixing.attempt
@@ -357,17 +359,17 @@ function foldFixing(own: ChangeWork, event: SessionEvent, session: SessionState)
   )
 }
 
-/** In the state of the summary, and while something is mended: its round is over. */
+/** For the summary and for a fix: its round is over. */
 export const ROUND = 'round'
 
 const SHARED_SUMMARY = foldOf(({ execution }) => execution)
 
-/** The planner's words are kept in the state, too, for the file and for the report. */
+/** The state keeps the planner's words too, for the file and the report. */
 function foldSummary(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork {
   if (event.type === 'output-kept') return { ...own, summary: event.output }
   if (event.type !== 'round-ended') return SHARED_SUMMARY(own, event, session)
   const { class: end } = event.outcome
-  // It uses up no round, so that it never counts.
+  // It uses up no round, so it never counts.
   if (!ENDS.has(end) && end !== 'silent') return own
   const words = end === 'worked' ? (session.running?.lastWords ?? null) : null
   return { ...withExecution(own, did(own.execution, ROUND)), words }

@@ -4,11 +4,11 @@ import type { SessionState } from '../../../core/state/state.ts'
 import type { TaskSpec } from '../tasks.ts'
 import type { ChangeWork, ExecutionWork, TaskRecord, Worked } from '../work.ts'
 
-/** The most tasks of a session, those of a changed plan included. */
+/** Most tasks of a session, those of a changed plan included. */
 export const MOST_TASKS = 50
-/** The most rounds that carry out tasks and mend what failed before a person looks at it. */
+/** Most rounds for tasks and fixes before a person must look. */
 export const MOST_ROUNDS = 200
-/** How many answers in a row cannot be used before a task has failed, or a decomposition needs a person. */
+/** How many unusable answers in a row fail a task, or stop a decomposition for a person. */
 export const MOST_REFUSALS = 3
 
 const NOT_WORKED: Worked = {
@@ -57,19 +57,19 @@ export function newRecord(spec: TaskSpec): TaskRecord {
   }
 }
 
-/** The task in hand; null: none is, or the claim at the end is. */
+/** Returns the current task; null: none, or the claim is current. */
 export function taskInHand({ at, tasks }: ExecutionWork): TaskRecord | null {
   return at === null ? null : (tasks[at] ?? null)
 }
 
-/** The execution with the task in hand changed; as it was where there is none. Pure. */
+/** Changes the current task; unchanged if there is none. Pure. */
 export function withTask(execution: ExecutionWork, change: (record: TaskRecord) => TaskRecord): ExecutionWork {
   const { at, tasks } = execution
   const record = taskInHand(execution)
   return at === null || record === null ? execution : { ...execution, tasks: tasks.with(at, change(record)) }
 }
 
-/** The same with another status, which `tasks.json` is to say next. Pure. */
+/** Sets the task's status, for the next write of `tasks.json`. Pure. */
 export function withStatus(
   execution: ExecutionWork,
   status: TaskRecord['status'],
@@ -79,8 +79,8 @@ export function withStatus(
 }
 
 /**
- * The index of the task that is done next: the first that is open and has all its inputs, and of a check also what it
- * looks at; null: there is none. Pure.
+ * Returns the index of the next task: the first open one with all inputs, and for a check also its checked actions. Null:
+ * none. Pure.
  */
 export function nextTask({ tasks }: Pick<ExecutionWork, 'tasks'>): number | null {
   const at = tasks.findIndex(record => record.status === 'PENDING' && needsOf(record, tasks).every(isDone))
@@ -91,7 +91,7 @@ function isDone({ task }: Need): boolean {
   return task?.status === 'COMPLETED'
 }
 
-/** What a task needs to be done before it, in words, and the task that gives it; undefined: there is none. */
+/** A condition of a task, in words, and the task that meets it; undefined: none. */
 interface Need {
   what: string
   task: TaskRecord | undefined
@@ -103,7 +103,7 @@ function needsOf(record: TaskRecord, tasks: readonly TaskRecord[]): readonly Nee
   return [...inputs, ...checked]
 }
 
-/** What a check looks at: the ACTIONs before it that stand behind the check before them. */
+/** Returns the actions that a check verifies: those between it and the check before. */
 function actionsBefore(record: TaskRecord, tasks: readonly TaskRecord[]): readonly TaskRecord[] {
   if (record.spec.type !== 'VERIFICATION') return []
   const typeAt = (at: number) => tasks[at]?.spec.type
@@ -114,16 +114,16 @@ function actionsBefore(record: TaskRecord, tasks: readonly TaskRecord[]): readon
   return tasks.slice(begin, end).filter(({ spec }) => spec.type === 'ACTION')
 }
 
-/** The tasks, where those that wait for what will not come say so. Pure. */
+/** Adds reasons to tasks that wait for a failed one. Pure. */
 export function withReasons(tasks: readonly TaskRecord[]): readonly TaskRecord[] {
   const known: TaskRecord[] = []
-  // What a task needs comes from earlier ones, so that what these wait for is known by then.
+  // Conditions come from earlier tasks, so their reasons are known by then.
   for (const record of tasks)
     known.push(record.status === 'PENDING' ? { ...record, why: whyStuck(record, known) ?? record.why } : record)
   return known
 }
 
-/** Why something that it needs will not come, a sentence; null: all of it may come. */
+/** Returns a sentence why a condition will not be met; null: all may be. */
 function whyStuck(record: TaskRecord, earlier: readonly TaskRecord[]): string | null {
   for (const { what, task } of needsOf(record, [...earlier, record])) {
     if (task === undefined) return `It ${what}, but there is no such task.`
@@ -133,65 +133,65 @@ function whyStuck(record: TaskRecord, earlier: readonly TaskRecord[]): string | 
   return null
 }
 
-/** The task that gives an input (`<task>.<output>`). */
+/** Returns the task that gives an input (`<task>.<output>`). */
 export function giverOf(from: string, tasks: readonly TaskRecord[]): TaskRecord | undefined {
   return tasks.find(({ spec }) => from.startsWith(`${spec.id}.`) && Object.hasOwn(spec.outputs, outputOf(from, spec)))
 }
 
-/** Name of the output in `<task>.<output>`, of that task. */
+/** Returns the output's name in `<task>.<output>`, of that task. */
 export function outputOf(from: string, { id }: Pick<TaskSpec, 'id'>): string {
   return from.slice(id.length + 1)
 }
 
-/** What was worked on, by the id of its task; what mended the claim has an empty one. */
+/** Returns the work by task id; the fix of the claim has an empty id. */
 export function worksOf({ tasks, claim }: ExecutionWork): readonly (readonly [id: string, work: Worked])[] {
   return [...tasks.map(record => [record.spec.id, record] as const), ['', claim.work]]
 }
 
-/** Whether every task of the plan is done. */
+/** Returns whether every task of the plan is done. */
 export function isAllDone(own: ChangeWork): boolean {
   const { tasks } = own.execution
   return !isUncut(own) && tasks.length > 0 && tasks.every(({ status }) => status === 'COMPLETED')
 }
 
-/** Whether the plan that was accepted is not cut into tasks yet. */
+/** Returns whether the accepted plan is not cut into tasks yet. */
 export function isUncut({ planning: { accepted }, execution: { version } }: ChangeWork): boolean {
   return accepted !== null && accepted.version !== version
 }
 
-/** Whether there is no round left for the execution. */
+/** Returns whether the execution has no round left. */
 export function hasNoRounds({ execution }: ChangeWork, { limits, roundsUsed }: SessionState): boolean {
   return execution.rounds >= MOST_ROUNDS || (limits.rounds !== null && roundsUsed >= limits.rounds)
 }
 
-/** Whether a round is what the task needs next: a command runs without, and what it found wrong is mended by one. */
+/** Returns whether the task needs a round next: a command runs without one, and a round fixes its failure. */
 export function needsRound({ spec, results }: TaskRecord): boolean {
   return spec.type !== 'VERIFICATION' || results.length > 0
 }
 
-/** Whether a command that came out so has passed, if only the second time. */
+/** Returns whether a command passed, perhaps at the second run. */
 export function hasPassed({ status }: { status: string }): boolean {
   return status === 'passed' || status === 'flaky'
 }
 
-/** Whether the claim is not accepted after it was mended as often as it may be. */
+/** Returns whether the claim is still refused after all allowed fixes. */
 export function isClaimGivenUp({ options, execution }: ChangeWork, { claim }: SessionState): boolean {
   return claim.state !== 'accepted' && execution.claim.attempts >= options.fixAttempts
 }
 
-/** Whether the plan is not cut any more, for no more tasks may be made, or fewer than it needs. */
+/** Returns whether the plan cannot be cut any more: no tasks are left, or fewer than it needs. */
 export function hasNoTasks({ made, lacksRoom, refusals }: ExecutionWork): boolean {
   return made >= MOST_TASKS || (lacksRoom && refusals >= MOST_REFUSALS)
 }
 
-/** Why it is not cut, the beginning of a sentence. */
+/** Returns the beginning of a sentence on the reason. */
 export function wordsForNoTasks({ made }: ExecutionWork): string {
   return made >= MOST_TASKS
     ? `The session has made ${MOST_TASKS} tasks, and`
     : `The session has made ${made} of at most ${MOST_TASKS} tasks, and`
 }
 
-/** The limit for which the execution ends with work left; null: none. Pure. */
+/** Returns the limit that ends the execution with work left; null: none. Pure. */
 export function limitOf(own: ChangeWork, session: SessionState): 'tasks' | 'rounds' | null {
   const { execution } = own
   if (isUncut(own)) return execution.made >= MOST_TASKS || execution.lacksRoom ? 'tasks' : null
@@ -201,14 +201,14 @@ export function limitOf(own: ChangeWork, session: SessionState): 'tasks' | 'roun
   return at !== null || isMendLeft ? 'rounds' : null
 }
 
-/** Whether there is something to do that no limit stands in the way of: then it is no time for a summary yet. Pure. */
+/** Returns whether work is left that no limit blocks: then the summary must wait. Pure. */
 export function hasWorkLeft(own: ChangeWork, session: SessionState): boolean {
   if (own.execution.limit !== null || isUncut(own) || limitOf(own, session) !== null) return false
   if (nextTask(own.execution) !== null) return true
   return isAllDone(own) && session.claim.state !== 'accepted' && !isClaimGivenUp(own, session)
 }
 
-/** How a change ends that has done what can be done. Pure. */
+/** Returns the outcome of a change with nothing left to do. Pure. */
 export function outcomeOf(own: ChangeWork, session: SessionState): SessionOutcome {
   const { execution } = own
   const { claim } = session
@@ -245,12 +245,12 @@ function wordsForTasksLeft({ execution: { tasks } }: ChangeWork): string {
 
 const MOST_REASON = 2_000
 
-/** Why a task failed whose rounds came to no answer, and the last of them ended so. */
+/** Returns why a task failed whose rounds gave no usable answer. */
 export function wordsForUnanswered({ refusals, why }: TaskRecord): string {
   return clipEnd(`Its answer could not be used, ${refusals} times in a row. ${why ?? ''}`.trim(), MOST_REASON)
 }
 
-/** A person is needed for this goal; what is queued goes on. */
+/** Returns an outcome that needs a person for this goal; the queue continues. */
 export function needsPerson(reason: string): SessionOutcome {
   return { kind: 'needs-person', reason: clipEnd(reason, MOST_REASON), hint: null, goalOnly: true }
 }

@@ -14,13 +14,13 @@ import { giverOf, MOST_TASKS, outputOf, taskInHand } from './queue.ts'
 
 type Material = NonNullable<RoundSpec['materials']>[number]
 
-/** A round that is given what was gathered, below what else it is given. */
+/** A round with gathered materials below its other input. */
 interface RoundAsked {
   part: 'decompose' | 'gather' | 'act' | 'fix' | 'summary'
   thread: ThreadSpec
   input: string
   materials: readonly Material[]
-  /** The most characters of all materials; null: as many as a turn takes. */
+  /** Most characters of all materials; null: as many as fit into a turn. */
   room: number | null
   answer?: NonNullable<RoundSpec['answer']>
   keep?: string
@@ -36,7 +36,7 @@ function roundStep(own: ChangeWork, asked: RoundAsked): RoundStep {
       thread,
       part,
       input,
-      // What a task goes by is the plan that was accepted.
+      // Tasks follow the accepted plan.
       tellsGoal: true,
       ...(materials.length === 0 ? {} : { materials }),
       ...(room === null ? {} : { materialsMost: room }),
@@ -46,13 +46,13 @@ function roundStep(own: ChangeWork, asked: RoundAsked): RoundStep {
   }
 }
 
-// Cutting the plan into tasks.
+// Cut the plan into tasks.
 
-/** The round that cuts the accepted plan into tasks. Pure. */
+/** Returns the round that cuts the accepted plan into tasks. Pure. */
 export function decomposeRound(own: ChangeWork, session: SessionState, parts: ChangeParts): RoundStep {
   const { execution } = own
   const name = ofVersion(DECOMPOSITION, own)
-  // Of what does not fit its schema the round is told anyway.
+  // The round hears of schema errors anyway.
   const isTold = refusedAnswer(session, name) !== null
   const problem =
     execution.problem === null || isTold
@@ -77,7 +77,9 @@ export function decomposeRound(own: ChangeWork, session: SessionState, parts: Ch
 
 const MOST_REQUEST = 30_000
 
-/** A name of an answer by which refusals in a row are counted: another version of the plan has other tasks by the same ids. */
+/**
+ * Returns the answer name under which refusals are counted: another version of the plan has other tasks with the same ids.
+ */
 function ofVersion(name: string, { planning: { accepted } }: ChangeWork): string {
   const version = accepted?.version ?? 1
   return version === 1 ? name : `${name}~${version}`
@@ -126,17 +128,17 @@ function materialOf({ id }: TaskSpec, output: Output, names: readonly string[]):
   return { name: `what ${id} gives: ${names.join(', ')}`, output }
 }
 
-// A task that a round does.
+// A task for a round.
 
-/** Who does the task in hand, what it is told, and what a person is told of that. */
+/** Who does the current task, its input, and a note for the person. */
 export interface TaskPlanned {
   by: Responsible
-  /** A sentence for the journal, where the planner's model does it or its inputs are told in short; null: neither. */
+  /** A sentence for the journal if the planner's model does it, or its inputs are shortened; null: neither. */
   note: string | null
   step: RoundStep
 }
 
-/** The round of the task in hand. Throws if there is none. Pure. */
+/** Returns the round of the current task. Throws if there is none. Pure. */
 export function taskRound(own: ChangeWork, session: SessionState, parts: ChangeParts): TaskPlanned {
   const record = taskInHand(own.execution)
   if (record === null) throw new Error('There is no task in hand.')
@@ -164,7 +166,7 @@ function noteOf({ id }: TaskSpec, by: Responsible, why: string): string {
     : `${id} gets the results of earlier tasks shortened: ${why}.`
 }
 
-/** The answer of a task: all outputs that it promised, and no others. */
+/** Schema of a task's answer: exactly the outputs that it promised. */
 function outputsSchema({ outputs }: TaskSpec): JsonSchema {
   const names = Object.keys(outputs)
   const properties = Object.fromEntries(names.map(name => [name, { type: 'string', description: outputs[name] ?? '' }]))
@@ -221,7 +223,7 @@ function remark({ planning: { accepted } }: ChangeWork): string | null {
     : `The person accepted the plan with this remark, which counts as the plan does:\n\n${said}`
 }
 
-/** The answers of the tasks that give its inputs, each once. */
+/** Returns the answers of the tasks that give its inputs, each once. */
 function inputsOf({ execution: { tasks } }: ChangeWork, { spec }: TaskRecord): readonly Material[] {
   const names = new Map<TaskRecord, string[]>()
   for (const from of Object.values(spec.inputs)) {
@@ -233,25 +235,28 @@ function inputsOf({ execution: { tasks } }: ChangeWork, { spec }: TaskRecord): r
   )
 }
 
-// The window of a small model.
+// The context window of a small model.
 
-/** Characters of a token at the least: what fits by this fits by the tokenizers of code and prose. */
+/** Fewest characters per token: a text that fits by this fits by the tokenizers of code and prose. */
 const TOKEN_CHARACTERS = 3
-/** What codex itself sends with each turn, its instructions and tools, in tokens: 38,500 characters of prose and JSON with codex 0.169. */
+/**
+ * Tokens that codex itself sends with each turn, instructions and tools: 38,500 characters of prose and JSON with codex
+ * 0.169.
+ */
 const CODEX_TOKENS = 10_000
-/** The part of the window that may be full before the work begins. */
+/** Largest part of the window to fill before the work begins. */
 const MOST_FULL = 0.75
-/** Inputs that have less than this, or than all of it, say too little. */
+/** Inputs cut to less than this are useless. */
 const LEAST_INPUT_CHARACTERS = 2_000
 
-/** Long enough for the path of the file that has what a person said where the input has no room for it. */
+/** Long enough for the path of the file with a person's words, if the input has no space for them. */
 const ANY_FILE = '.'.repeat(100)
 
-/** Who can be asked this, and the room that is left for what a task is given. */
+/** Who can do this task, and the space for its inputs. */
 interface Fit {
   by: Responsible
   room: number | null
-  /** Why not the executor, or not with the whole of its inputs; null: it can be asked as it is. */
+  /** Why not the executor, or not with its complete inputs; null: it can as it is. */
   why: string | null
 }
 
@@ -273,9 +278,9 @@ function fitOf(
   return { by: 'planner', room: null, why }
 }
 
-// Mending.
+// Fixes.
 
-/** The round that mends what failed. Throws if nothing is mended. Pure. */
+/** Returns the round that fixes a failure. Throws if there is none. Pure. */
 export function fixRound(own: ChangeWork, session: SessionState, parts: ChangeParts): TaskPlanned {
   const { execution, options } = own
   const { fixing } = execution
@@ -318,7 +323,7 @@ function verificationFailed(own: ChangeWork, { spec, results }: TaskRecord, sess
   ])
 }
 
-/** How a command did not pass, as the end of a sentence. */
+/** Describes how a command failed, as the end of a sentence. */
 export function howItEnded(result: { status: string; exitCode: number | null } | undefined): string {
   switch (result?.status) {
     case undefined:
@@ -341,7 +346,7 @@ export function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`
 }
 
-/** The files that were changed since the same command passed last, or since the work began. */
+/** Lists the files changed since the same command last passed, or since the work began. */
 function changedSince({ execution: { tasks, claim } }: ChangeWork, record: TaskRecord | null): string {
   const end = record === null ? tasks.length : tasks.indexOf(record) + 1
   const passed = tasks.findLastIndex(
@@ -364,7 +369,7 @@ const MOST_NAMED = 60
 
 // The summary.
 
-/** The round that sums up for the person; `facts`: what codemachine says itself. Pure. */
+/** Returns the round that writes the summary for the person; `facts`: codemachine's own part. Pure. */
 export function summaryRound(own: ChangeWork, facts: string, parts: ChangeParts): RoundStep {
   const input = joined([
     'Write what the person reads first when they come back to this change.',
@@ -377,7 +382,7 @@ export function summaryRound(own: ChangeWork, facts: string, parts: ChangeParts)
 
 const MOST_FACTS = 60_000
 
-// Words that all rounds share.
+// Words for all rounds.
 
 const MOST_NOTICES = 20_000
 
@@ -385,7 +390,7 @@ function saidByPerson(session: SessionState): string | null {
   return told(session.notices.filter(({ from }) => from === 'person'))
 }
 
-/** What a round has to know that changes files; why a claim was refused stands elsewhere. */
+/** Returns notices for a round that changes files; reasons of refused claims are elsewhere. */
 function notices(session: SessionState): string | null {
   return told(
     session.notices.filter(({ from, isOfProof }) => from === 'person' || (from === 'codemachine' && !isOfProof)),

@@ -13,16 +13,19 @@ import { isReplayedSession } from '../../../session/records/journal.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { CHANGE, type ChangeSaid, changeTerms } from './options.ts'
 
-/** A change that is to be made. */
+/** A change to make. */
 export interface WantedChange {
-  /** What the person wants; checked. */
+  /** The person's request; checked. */
   request: string
   said: ChangeSaid
-  /** The session that it goes on from, as typed; null: the newest change here; left out: none. */
+  /** Session that it follows, as typed; null: the newest change here; left out: none. */
   follows?: string | null
 }
 
-/** Makes the session of a change, for `OpenProject.runQueue`. Its questions to servers on this machine go on while the run is opened. */
+/**
+ * Creates a change's session for `OpenProject.runQueue`. Its queries to servers on this machine continue while the run
+ * opens.
+ */
 export function newChange(
   world: Pick<World, 'env' | 'configHome' | 'clock' | 'signal'>,
   directory: string,
@@ -47,10 +50,10 @@ export function newChange(
 const NO_REPOSITORY =
   'This directory is no git repository, so the planner sees no branch and no history. codemachine diff and rewind work all the same.'
 
-/** How many sessions are looked at for the newest change. */
+/** Number of sessions to search for the newest change. */
 const MOST_LOOKED_AT = 200
 
-/** The id of the session that a change goes on from; null: the newest change. A `UserError` if there is none. */
+/** Returns the id of the session that a change follows; null: the newest change. Throws a `UserError` if there is none. */
 export async function sessionToFollow(records: Records, wanted: string | null): Promise<string> {
   if (wanted !== null) return await findSession(records, wanted)
   const newest = await newestChange(records)
@@ -64,7 +67,7 @@ export async function sessionToFollow(records: Records, wanted: string | null): 
   )
 }
 
-/** The newest change here, the one that runs included; one that only replays recordings is none. Null: there is none. */
+/** Returns the newest change here, a running one included, but no mere replay. Null: none. */
 export async function newestChange(records: Records): Promise<string | null> {
   for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
     const state = await readableState(records, id)
@@ -73,16 +76,16 @@ export async function newestChange(records: Records): Promise<string | null> {
   return null
 }
 
-/** How long a server on this machine has to answer, ms: it lies beside the start, which does not wait for more. */
+/** How long a server on this machine may take to answer, ms: it runs parallel to the start, which waits no longer. */
 const LOCAL_MS = 1_000
 
-/** A line on how a server on this machine can carry out tasks, where nobody has said who does; null if there is none, or it is said. */
+/** Returns a line on how a local server could carry out tasks, if nobody chose an executor. Null: no server, or chosen. */
 async function remarkOnLocalModels(
   world: Pick<World, 'env' | 'configHome' | 'clock' | 'signal'>,
   directory: string,
   options: RunOptions,
 ): Promise<string | null> {
-  // What is wrong with them is said where the run is opened.
+  // The opening of the run reports their mistakes.
   const read = await settingsOf(world, directory, options).catch(() => null)
   if (read === null) return null
   const { settings, sources, providers } = read

@@ -25,7 +25,7 @@ import type { ChangeOptions } from '../work.ts'
 import { sessionToFollow, type WantedChange } from './begin.ts'
 import { CHANGE, changeTerms } from './options.ts'
 
-/** What a change would begin with: what codemachine gathers, and what its first round would be told. */
+/** The beginning of a change: its gathered context, and the first round's input. */
 export interface DryChange {
   template: string
   directory: string
@@ -33,24 +33,24 @@ export interface DryChange {
   codex: string
   request: string
   options: ChangeOptions
-  /** Id of the session that it would go on from; null: none. */
+  /** Id of the session that it would follow; null: none. */
   follows: string | null
-  /** What is gathered of the project, Markdown. */
+  /** Gathered context of the project, Markdown. */
   context: string
-  /** The first round: who plans, and the developer instructions and the input that they are given. */
+  /** First round: its model, developer instructions and input. */
   planner: { model: string | null; effort: string | null; developerInstructions: string; input: string }
 }
 
-/** What stands for the session that there is not. */
+/** Placeholder for the missing session. */
 const SOME_SESSION = '<session>'
-/** A template that takes more steps before its first round does not come to one. */
+/** A template with more steps than this never begins a round. */
 const MOST_STEPS = 50
-/** The most of a turn's input, in characters. */
+/** Most characters of a turn's input. */
 const MOST_INPUT = 1_048_500
 
 /**
- * What a change would begin with here: its project is looked at as a session does, and nothing is started, written or asked. A
- * `UserError` for what the change would be refused for.
+ * Returns the beginning of a change here: it reads the project as a session does, and starts, writes and asks nothing.
+ * Throws a `UserError` if the change would be refused.
  */
 export async function dryChange(
   world: World,
@@ -66,7 +66,7 @@ export async function dryChange(
   const followed =
     follows === undefined ? null : await followedSession(records, await sessionToFollow(records, follows), null)
   const redactor = redactorOfProject(world, records)
-  // Agents can write into the folder for temporary files; where there are no records there have been none.
+  // Agents can write into the temporary folder; without records, no agent has run.
   const above = (await pathExists(records.root)) ? records.root : tmpdir()
   const gitDir = await mkdtemp(join(above, 'dry-run-'))
   try {
@@ -124,18 +124,18 @@ interface DryOptions {
   redactor: Redactor
 }
 
-/** The beginning of a session that there is not: its steps up to the first round, of which nothing is kept. */
+/** Beginning of an imaginary session: its steps up to the first round, none of them stored. */
 class DryBeginning {
   readonly #options: DryOptions
   #state: SessionState = emptyState(SOME_SESSION)
-  /** By the number of its output. */
+  /** By output number. */
   readonly #texts = new Map<number, { name: string; text: string }>()
 
   constructor(options: DryOptions) {
     this.#options = options
   }
 
-  /** The first event, with what the session would go on from. */
+  /** Emits the first event, with the followed session. */
   begin(goal: string, options: unknown, followed: { id: string; text: string } | null): void {
     const { records, kind } = this.#options
     this.#emit({
@@ -159,7 +159,7 @@ class DryBeginning {
     if (followed !== null) this.#emit({ type: 'output-kept', round: 0, output: this.#keep(FOLLOWS, followed.text) })
   }
 
-  /** Takes the steps before the first round, and answers that. Throws if there is none. */
+  /** Takes the steps before the first round, and returns that. Throws if there is none. */
   async untilRound(): Promise<RoundSpec> {
     for (let taken = 0; taken < MOST_STEPS; taken++) {
       const next = this.#options.template.next(this.#state, NOTHING_REMEMBERED)
@@ -192,12 +192,12 @@ class DryBeginning {
     throw new Error('No round comes.')
   }
 
-  /** What was kept by this name; empty if nothing was. */
+  /** Returns the text stored by this name; empty: none. */
   textOf(name: string): string {
     return [...this.#texts.values()].find(each => each.name === name)?.text ?? ''
   }
 
-  /** What a round would be given. */
+  /** Returns a round's input. */
   inputOf({ input, materials = [], materialsMost }: RoundSpec): string {
     const asked = typeof input === 'string' ? input : input.filter(part => typeof part === 'string').join('')
     const given = materials.map(({ name, output }) => ({ name, text: this.#texts.get(output.n)?.text ?? '' }))

@@ -7,15 +7,15 @@ import type { ChangeOptions } from '../work.ts'
 /** Name of the template of a change. */
 export const CHANGE = 'change'
 
-/** What is said of one change, before what the settings say. What is left out is as these have it. */
+/** Options said for one change, which win over the settings. Left out: the settings. */
 export interface ChangeSaid {
-  /** Whether its plan is taken as it comes. */
+  /** Whether to accept its plan without a question. */
   auto?: true
-  /** Whether the session ends when a plan is accepted. */
+  /** Whether the session ends once a plan is accepted. */
   planOnly?: true
-  /** How often one verification may be mended. */
+  /** Attempts to fix one verification. */
   fixAttempts?: number
-  /** The provider that carries out the tasks; null: what the rounds use. */
+  /** Provider for the tasks; null: that of the rounds. */
   executor?: string | null
   plannerModel?: string
   plannerEffort?: string
@@ -23,22 +23,22 @@ export interface ChangeSaid {
   executorEngine?: string
 }
 
-/** What the terms of a change come from. */
+/** Sources of a change's terms. */
 type Known = Pick<Run, 'settings' | 'sources'> & { providers: Pick<Run['providers'], 'byName' | 'usual'> }
 
-/** With fewer attempts than this a person is told that a change gives up early. */
+/** With fewer attempts, the person hears that a change gives up early. */
 const USUAL_ATTEMPTS = 5
 
 /**
- * The terms of a change, by what is said of it and by the settings. A `UserError` if its executor is no provider, or has no
- * model.
+ * Returns the terms of a change, from its options and the settings. Throws a `UserError` if its executor is no provider, or
+ * has no model.
  */
 export function changeTerms(known: Known, said: ChangeSaid = {}): ChangeOptions {
   const { settings, sources, providers } = known
   const { change } = settings
   const place = said.executor === undefined ? sources['change.executor'].place : '--executor'
   const executor = said.executor === undefined ? change.executor : said.executor
-  // The effort of a setting that nobody has made is for codex's own models: servers of others refuse what theirs do not know.
+  // The default effort is for codex's own models: other servers reject unknown efforts.
   const engine = said.plannerEngine ?? change.plannerEngine
   const isOfOthers = providers.byName.has(providers.usual) || engine !== null
   const isMeant = sources['change.plannerEffort'].layer !== 'defaults' || !isOfOthers
@@ -60,7 +60,7 @@ function executorNamed(name: string, place: string, { providers }: Known): Chang
   checkProvider(name, place, byName)
   if (name === usual) return null
   const provider = byName.get(name)
-  // What codex is configured with, where the rounds are those of a provider.
+  // Codex's own configuration, if the rounds use a provider.
   if (provider === undefined) return { provider: name, model: null, contextWindow: null, isLocal: false }
   const { model, contextWindow, baseUrl } = provider
   if (model !== null) return { provider: name, model, contextWindow, isLocal: isOnThisMachine(new URL(baseUrl)) }
@@ -71,14 +71,11 @@ function executorNamed(name: string, place: string, { providers }: Known): Chang
   )
 }
 
-/**
- * The options of a change that begins now: as they were told, and below that as the settings have them. What a
- * person should know of them becomes a remark of the run.
- */
+/** Returns the options of a new change: the given ones, then the settings. Adds remarks for the person to the run. */
 export function optionsAtBegin(run: Run, told: unknown): unknown {
   const isTable = typeof told === 'object' && told !== null && !Array.isArray(told)
   if (told !== undefined && !isTable) return told
-  // What a program has told of its executor is its own, whatever the settings say of theirs.
+  // A program's own executor ignores the settings' planner effort and executor.
   const usual = changeTerms(run, told !== undefined && 'executor' in told ? { executor: null } : {})
   const options: ChangeOptions = { ...usual, ...told }
   const { fixAttempts, executorEngine, planner } = options
