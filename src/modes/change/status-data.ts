@@ -5,11 +5,11 @@ import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
 const MOST_FILES = 500
-// All of it together is bounded, and nothing of it told where it is more.
+// The data together is bounded, and left out if it is too large.
 const MOST_REQUEST = 64 * 1024
 const MOST_FILES_EACH = 50
 
-/** What programs are told of a change: the fields of `work` in `status --json` that it has beside those of every session. Pure. */
+/** Returns a change's own fields of `work` in `status --json`. Pure. */
 export function changeData({ state, request, context, planning, execution }: ChangeWork): Record<string, unknown> {
   const [name, within = null] = state.split('.')
   const { accepted, versions } = planning
@@ -36,7 +36,7 @@ export function changeData({ state, request, context, planning, execution }: Cha
   }
 }
 
-/** A task as `tasks.json` has it, with who did it and how it came out. */
+/** Returns a task as in `tasks.json`, with its model and result. */
 function taskData({ spec, status, why, attempts, who, changed, rounds, ms, tokens, results }: TaskRecord) {
   const last = results.at(-1)
   return {
@@ -55,7 +55,7 @@ function taskData({ spec, status, why, attempts, who, changed, rounds, ms, token
   }
 }
 
-/** The versions of its plan, as a person is shown them. Pure. */
+/** Returns the versions of the plan for a person. Pure. */
 export function shownPlans({ planning: { versions, accepted } }: ChangeWork): readonly ShownPlan[] {
   return versions.map(({ version, author, feedback, sha256, plan }, at) => {
     const before = versions[at - 1]

@@ -10,14 +10,14 @@ import { formatTimes, howItEnded } from './execution/rounds.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
-/** The most of the whole, and of a text in it, characters. */
+/** Most characters of the whole, and of each text in it. */
 const MOST_CHARACTERS = 200_000
 const MOST_REQUEST = 8_000
 const MOST_WHY = 600
 const MOST_FILES = 200
 const MOST_WORDS = 15_000
 
-/** `summary.md`: the facts by codemachine, and the planner's words below them where there are any. Pure. */
+/** Returns `summary.md`: codemachine's facts, and the planner's words below them, if any. Pure. */
 export function summaryText(own: ChangeWork, session: SessionState): string {
   const facts = summaryFacts(own, session)
   const words = cleanText(own.words ?? '')
@@ -25,7 +25,7 @@ export function summaryText(own: ChangeWork, session: SessionState): string {
   return `${facts}\n## In the words of the model that planned it\n\n${clipEnd(words, MOST_WORDS)}\n`
 }
 
-/** What codemachine knows itself of what a change has come to, as Markdown. Nothing in it is an agent's word alone, but what tasks are called. Pure. */
+/** Returns codemachine's own facts about a change, as Markdown. Only the names of tasks are an agent's words. Pure. */
 export function summaryFacts(own: ChangeWork, session: SessionState): string {
   const sections = [
     `# ${title(own)}`,
@@ -41,7 +41,7 @@ export function summaryFacts(own: ChangeWork, session: SessionState): string {
   return clipEnd(`${cleanText(sections.filter(text => text !== '').join('\n\n'))}\n`, MOST_CHARACTERS)
 }
 
-/** How it has ended, or would end now. */
+/** Returns the outcome, or the one if it ended now. */
 function outcomeNow(own: ChangeWork, session: SessionState): SessionOutcome {
   return session.ended?.outcome ?? own.outcome ?? outcomeOf(own, session)
 }
@@ -51,7 +51,7 @@ function title({ request }: ChangeWork): string {
   return inline(truncate(first, 100))
 }
 
-/** An outcome as a sentence. */
+/** Describes an outcome in a sentence. */
 function wordsForOutcome(outcome: SessionOutcome): string {
   switch (outcome.kind) {
     case 'done':
@@ -71,7 +71,7 @@ function wordsForOutcome(outcome: SessionOutcome): string {
 
 const LIMITS: Readonly<Record<string, string>> = { time: 'time', tokens: 'tokens', rounds: 'rounds', cost: 'cost' }
 
-/** Who has accepted the plan, in words. */
+/** Words for who accepted the plan. */
 export const ACCEPTED_BY = {
   person: 'a person accepted it',
   auto: 'it was accepted automatically (`--auto`); nobody looked at it',
@@ -89,7 +89,7 @@ function planFacts(own: ChangeWork): string {
   return `Version ${accepted.version} (\`${accepted.sha256.slice(0, 12)}\`): ${ACCEPTED_BY[accepted.by]}${remark === '' ? '.' : remark}`
 }
 
-/** How a task stands, in words. */
+/** Words for the state of a task. */
 export const STATUS = {
   PENDING: 'not begun',
   IN_PROGRESS: 'not finished',
@@ -101,10 +101,10 @@ function taskFacts({ execution: { tasks } }: ChangeWork): string {
   return tasks.length === 0 ? 'There are none.' : table(TASK_HEAD, tasks.map(taskRow))
 }
 
-/** What the cells of `taskRow` are. */
+/** Head cells of `taskRow`. */
 export const TASK_HEAD: readonly string[] = ['task', 'kind', 'what', 'state', 'attempts', 'who', 'time']
 
-/** A task as a row of a table: how it stands, how often it was tried, and who did it. Pure. */
+/** Returns a table row for a task: state, attempts and model. Pure. */
 export function taskRow(record: TaskRecord): readonly string[] {
   const { spec, status, who, ms } = record
   return [
@@ -118,27 +118,27 @@ export function taskRow(record: TaskRecord): readonly string[] {
   ]
 }
 
-/** How often it was mended, or asked for; of a verification that passed at once: nothing. */
+/** Says how often a task was fixed or tried; empty for a verification that passed at once. */
 function attemptsIn({ spec, attempts, rounds }: TaskRecord): string {
   if (spec.type === 'VERIFICATION') return attempts === 0 ? '' : `fixed ${formatTimes(attempts)}`
   return rounds <= 1 ? '' : `${rounds} rounds`
 }
 
-/** A command that was run to check the work. */
+/** A command that ran to check the work. */
 interface Check {
-  /** The task whose own command it is, which is no proof; null: a gate. */
+  /** Task of the command, which is no proof; null: a gate. */
   task: string | null
   run: string
-  /** How it came out the last time: `passed`, `ended with exit code 1`; null: it has not run since anything was changed. */
+  /** Its last result: `passed`, `ended with exit code 1`; null: it has not run since the last change. */
   came: string | null
-  /** Whether it proves the end: a gate that passed on the files as they were accepted. */
+  /** Whether it proves the end: a gate that passed on the accepted files. */
   isProof: boolean
-  /** Whether it passed, and files were changed after that. */
+  /** Whether it passed, but files were changed afterwards. */
   isStale: boolean
   failedBefore: boolean
 }
 
-/** What was run: gates, whose word is proof, and then the commands of the tasks, which is none. Pure. */
+/** Returns the checks that ran: gates, which are proof, then tasks' commands, which are not. Pure. */
 function checksOf(own: ChangeWork, session: SessionState): readonly Check[] {
   const results = session.claim.state === 'accepted' ? session.claim.results : []
   const failedBefore = (run: string) => statusBefore(own, session, run) === 'failed'
@@ -162,7 +162,7 @@ function checksOf(own: ChangeWork, session: SessionState): readonly Check[] {
   return [...ofGates, ...ofTasks]
 }
 
-/** What was run, as Markdown: what counts as proof, and what is none. Pure. */
+/** Lists the checks as Markdown: proof first, then the rest. Pure. */
 export function checkParts(own: ChangeWork, session: SessionState): string[] {
   const checks = checksOf(own, session)
   const proof = checks.filter(({ task }) => task === null)
@@ -180,7 +180,7 @@ export function checkParts(own: ChangeWork, session: SessionState): string[] {
 const MOST_LISTED = 60
 const RUN_CHARS = 200
 
-/** Lines below a heading, the first 60 of them. */
+/** Lists lines below a heading, at most 60. */
 export function listed(heading: string, lines: readonly string[]): string {
   const shown = lines.slice(0, MOST_LISTED)
   const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
@@ -194,7 +194,7 @@ function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): 
   return `${task === null ? '' : `${task}: `}${code(truncate(run, RUN_CHARS))} ${how}${since}${before}`
 }
 
-/** Whether it passed, and files were changed after that. */
+/** Returns whether it passed, but files were changed afterwards. */
 function isChangedSince(last: TaskRecord['results'][number], { claim, last: round }: SessionState): boolean {
   const final = claim.state === 'accepted' ? claim.tree : (round?.treeAfter ?? null)
   return hasPassed(last) && final !== null && final !== last.tree
@@ -214,7 +214,7 @@ function fileFacts({ execution }: ChangeWork): string {
 
 const LEFT = { PENDING: 'is not begun', IN_PROGRESS: 'is not finished', FAILED: 'failed' } as const
 
-/** What is left to a person, a sentence each; none: nothing is. */
+/** Returns the open points for a person, a sentence each; empty: none. */
 export function openPoints(own: ChangeWork, session: SessionState): readonly string[] {
   const { tasks, limit, claim } = own.execution
   const left = tasks.flatMap(({ spec, status, why }) =>
@@ -240,7 +240,7 @@ function commands({ id, savepoint }: SessionState): readonly string[] {
   ]
 }
 
-// Markdown of what comes from outside: it stays within its place.
+// Markdown of foreign texts: it must stay in its place.
 
 function section(heading: string, text: string): string {
   return text === '' ? '' : `## ${heading}\n\n${text}`
@@ -264,12 +264,12 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 const SPECIAL = /[\\`*_{}[\]<>#|~]/g
 
-/** A text on one line, in which nothing is markup; codemachine's own code spans in it are lost, too. */
+/** Escapes a text on one line so that nothing is markup; codemachine's own code spans in it are lost too. */
 function inline(text: string): string {
   return text.replace(/\s+/g, ' ').trim().replace(SPECIAL, '\\$&')
 }
 
-/** A text as code on one line of Markdown, whatever backticks it has. */
+/** Formats any text as inline code on one line of Markdown. */
 export function code(text: string): string {
   return inlineCode(text.replace(/\s+/g, ' '))
 }

@@ -3,24 +3,24 @@ import { type Mistake, problemOfMistakes } from './plan.ts'
 import { MOST_PLAN_BYTES, mistakeAt, problemOfPath, problemOfRun, tooLarge } from './plan-rules.ts'
 import type { TaskSpec } from './tasks.ts'
 
-/** The most tasks of a session, and of what one of them holds: a local model with a small context window has to take it. */
+/** Most tasks of a session, and largest parts of one: a local model with a small context window must hold it. */
 const MOST_TASKS = 50
 const MOST_DESCRIPTION = 4_000
 const MOST_PAIRS = 20
 const MOST_FILES = 50
 const MOST_WHAT = 1_000
 
-/** What tasks are checked against. */
+/** Facts to check tasks against. */
 export interface TasksGround {
-  /** Tasks of an earlier list that are done, whose outputs can be used; none: it is the first. */
+  /** Finished tasks of an earlier list, whose outputs are usable; none: it is the first list. */
   done: readonly TaskSpec[]
-  /** How many tasks may still be made. */
+  /** Number of tasks that may still be made. */
   room: number
-  /** Commands of the project, which may stand as they are. */
+  /** Commands of the project, allowed unchanged. */
   projectCommands: readonly string[]
 }
 
-/** Why tasks cannot be carried out, a line for each mistake with how it is mended; null if they can. Pure. */
+/** Returns why tasks are not usable, one line per mistake with its fix; null: they are. Pure. */
 export function tasksProblem(tasks: readonly TaskSpec[], ground: TasksGround): string | null {
   const count = countMistake(tasks.length, Math.min(ground.room, MOST_TASKS))
   if (count !== null) return problemOfMistakes([count])
@@ -45,7 +45,7 @@ function countMistake(count: number, most: number): Mistake | null {
   }
 }
 
-/** Names of tasks, and of what they take and give: `T1.summary` has one dot. */
+/** Names of tasks, inputs and outputs: `T1.summary` has one dot. */
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N}_-]{0,59}$/u
 const NAMES = 'use letters, digits, "-" and "_", at most 60'
 
@@ -136,7 +136,7 @@ function problemOfInput(from: string, { task, tasks, earlier }: InputGround): st
   return `is ${shown(from)}, and ${known}; take one of these, or let ${id} give ${shown(output)}.`
 }
 
-/** Task and output of `T1.summary`; empty where one is missing. */
+/** Returns task and output of `T1.summary`; empty if one is missing. */
 function referenceOf(from: string): [id: string, output: string] {
   const at = from.indexOf('.')
   return at === -1 ? ['', ''] : [from.slice(0, at).trim(), from.slice(at + 1).trim()]
@@ -176,7 +176,7 @@ function onOneLine(run: string): string {
   return run.trim().replace(/\s+/g, ' ')
 }
 
-/** ACTIONs after which no VERIFICATION comes in time. */
+/** Returns mistakes for ACTIONs without a timely VERIFICATION. */
 function unverified(tasks: readonly TaskSpec[], { done }: TasksGround): Mistake[] {
   const first = done.length
   let open: { task: TaskSpec; at: number }[] = []
@@ -201,7 +201,7 @@ function unverified(tasks: readonly TaskSpec[], { done }: TasksGround): Mistake[
   return mistakes
 }
 
-/** Whether two ACTIONs may change the same files: one that names none may change any. */
+/** Returns whether two ACTIONs may change the same files: one that names none may change any. */
 function haveSameFiles(one: TaskSpec, other: TaskSpec): boolean {
   if (one.files.length === 0 || other.files.length === 0) return true
   const folders = (path: string) => `${path.replace(/\/+$/, '')}/`

@@ -4,29 +4,29 @@ import type { AskedAnswer, JsonSchema } from '../../core/rules/answer.ts'
 import type { Parsed } from '../../core/shapes/memory.ts'
 import { listOfObjects, objectShape, pairsShape, readShape } from './plan.ts'
 
-/** What kind of work a task is: to find something out, to change something, or a command that has to succeed. */
+/** Kind of a task's work: to find something out, to change something, or a command that must succeed. */
 type TaskType = (typeof TASK_TYPES)[number]
 
 const TASK_TYPES = ['INFO_GATHERING', 'ACTION', 'VERIFICATION'] as const
 
-/** A task as it was planned. */
+/** A planned task. */
 export interface TaskSpec {
   id: string
   type: TaskType
   description: string
-  /** By name, what an earlier task gives: `<task>.<output>`. */
+  /** Inputs by name, each from an earlier task: `<task>.<output>`. */
   inputs: Readonly<Record<string, string>>
-  /** By name, what it gives; a VERIFICATION gives nothing. */
+  /** Descriptions of its outputs by name; a VERIFICATION has none. */
   outputs: Readonly<Record<string, string>>
-  /** Files that it changes or looks at, relative to the project with `/`. */
+  /** Files that it changes or reads, relative to the project with `/`. */
   files: readonly string[]
-  /** The command of a VERIFICATION, a line for a shell; null of any other. */
+  /** Command of a VERIFICATION, a shell line; null for other types. */
   run: string | null
 }
 
 /**
- * The answer of a round that cuts a plan into tasks. Strict models take no objects with free keys, so that inputs and outputs are
- * asked for as lists of pairs; `readTasks` takes objects, too, and says what is wrong with the rest.
+ * Answer of a round that cuts a plan into tasks. Strict models accept no free keys, so inputs and outputs are lists of
+ * pairs. `readTasks` accepts objects too, and reports all other mistakes.
  */
 export const TASKS_ANSWER: AskedAnswer = {
   name: 'tasks',
@@ -77,9 +77,9 @@ const tasksShape = objectShape(
 )
 
 /**
- * Reads an answer that is to be a list of tasks: `{ "tasks": […] }`, with inputs and outputs as lists of pairs or as objects.
- * Texts are cleaned, an empty `run` is none, and a VERIFICATION has no outputs, for no model answers it. A problem has a line for
- * each mistake. Whether the tasks can be carried out, `tasksProblem` says. Pure.
+ * Reads a list of tasks from an answer: `{ "tasks": […] }`, with inputs and outputs as lists of pairs or objects. It cleans
+ * texts, treats an empty `run` as none, and drops a VERIFICATION's outputs, because no model answers it. A problem has a
+ * line per mistake. `tasksProblem` checks whether the tasks are usable. Pure.
  */
 export function readTasks(value: unknown): Parsed<TaskSpec[]> {
   const read = readShape(tasksShape, value)
@@ -104,7 +104,7 @@ function readTask({ id, type, description, inputs, outputs, files, run }: v.Infe
   }
 }
 
-/** An object of texts as a list of pairs, as models are asked for it. */
+/** Converts an object of texts to a list of pairs. */
 function asPairs(field: string): (value: unknown) => unknown {
   return value =>
     typeof value !== 'object' || value === null || Array.isArray(value)
@@ -116,14 +116,17 @@ function recordOf(pairs: readonly (readonly [name: string, text: string])[]): Re
   return Object.fromEntries(pairs.map(([name, text]) => [name.trim(), cleanText(text)]))
 }
 
-/** A task as `tasks.json` has it. */
+/** A task in `tasks.json`. */
 interface FiledTask {
   spec: TaskSpec
   status: 'PENDING' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED'
   why: string | null
 }
 
-/** The text of `tasks.json`, as the memory of a session reads it (docs/inside/design.md); `done` and `status` are codemachine's own. Pure. */
+/**
+ * Returns the text of `tasks.json`, in the format of a session's memory (docs/inside/design.md); `done` and `status` are
+ * codemachine's own. Pure.
+ */
 export function tasksFile(records: readonly FiledTask[]): string {
   const tasks = records.map(({ spec, status, why }) => {
     const { id, type, description, inputs, outputs, files, run } = spec
@@ -134,7 +137,7 @@ export function tasksFile(records: readonly FiledTask[]): string {
   return `${JSON.stringify({ tasks }, null, 2)}\n`
 }
 
-/** A task in a few words: the first sentence of its description, at most 80 characters; its id if there is none. Pure. */
+/** Returns a task's name: its description's first sentence, at most 80 characters; else its id. Pure. */
 export function nameOfTask({ id, description }: Pick<TaskSpec, 'id' | 'description'>): string {
   const line = description.split('\n').find(each => each.trim() !== '') ?? ''
   const plain = line.trim().replace(/^(?:#+|[-*+]|\d+[.)])\s+/, '')

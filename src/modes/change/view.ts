@@ -10,7 +10,7 @@ import { changeData, shownPlans } from './status-data.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord, TaskStatus } from './work.ts'
 
-/** How a change is told: its state, its plan, and its tasks, with what did each of them. */
+/** View of a change: its state, its plan, and its tasks with their models. */
 export const changeView: TemplateView<ChangeWork> = {
   step: (step, own) => {
     switch (step.kind) {
@@ -45,7 +45,7 @@ export const changeView: TemplateView<ChangeWork> = {
 /** `EXECUTING_TASKS, plan v2, 3 of 9 tasks`. */
 function statusOf({ state, planning, execution }: ChangeWork): string {
   const [name = state] = state.split('.')
-  // While a version is made, the title of the round names that one.
+  // While a version is being made, the round's title names it.
   const isMade = state === 'GENERATING_PLAN' || state === 'REVIEWING_PLAN.refinement'
   const version = isMade ? undefined : (planning.accepted?.version ?? planning.versions.at(-1)?.version)
   const { tasks } = execution
@@ -64,7 +64,7 @@ function countOf(tasks: readonly TaskRecord[], status: TaskStatus): number {
   return tasks.filter(task => task.status === status).length
 }
 
-/** What the round that runs, or the next one, is for; null: there is none yet. */
+/** Returns the purpose of the running or next round; null: none yet. */
 function titleOfRound(own: ChangeWork, session: SessionState): string | null {
   const { state, planning, execution } = own
   const next = planning.versions.length + 1
@@ -92,20 +92,20 @@ function titleOfRound(own: ChangeWork, session: SessionState): string | null {
   return `${placeOf(own)}${tries}${where}: ${nameOfTask(record.spec)}`
 }
 
-/** `, try 2`, behind what an agent is asked for that has answered with nothing that could be used. */
+/** Returns `, try 2` after unusable answers. */
 function tryOf(refusals: number): string {
   return refusals === 0 ? '' : `, try ${refusals + 1}`
 }
 
-/** `, attempt 2/5`, while something is mended. */
+/** Returns `, attempt 2/5` during a fix. */
 function attemptOf({ execution: { fixing }, options }: ChangeWork): string {
   return fixing === null ? '' : `, attempt ${fixing.attempt}/${options.fixAttempts}`
 }
 
-/** Names of the providers that codex has for servers of this machine. */
+/** Names of codex's providers for servers on this machine. */
 const LOCAL: ReadonlySet<string> = new Set(['ollama', 'lmstudio'])
 
-/** ` (local)`, ` (remote)` or ` (of PROVIDER)`, of a round that runs where there is an executor beside the planner. */
+/** Returns ` (local)`, ` (remote)` or ` (of PROVIDER)` for a running round, if there is an executor besides the planner. */
 function whereItRuns({ options: { executor } }: ChangeWork, { running, providerInUse }: SessionState): string {
   if (executor === null || running === null) return ''
   if (providerInUse === null) return ' (remote)'
@@ -126,7 +126,7 @@ function placeOf(own: ChangeWork): string {
 
 const MOST_LINES = 12
 
-/** What stands below the title of a round: what the task is, and why it is mended. */
+/** Returns the lines below a round's title: the task, and the reason for a fix. */
 function linesOfRound(own: ChangeWork): string[] {
   const { state, planning, execution } = own
   const record = state.startsWith('EXECUTING_TASKS') ? inHand(own) : null
@@ -144,7 +144,7 @@ function linesOfRound(own: ChangeWork): string[] {
   ].slice(0, MOST_LINES)
 }
 
-/** What was gathered, once it is there. */
+/** Describes the gathered context. */
 function wordsForContext({ context }: ChangeWork): string {
   if (context === null) return 'gathering facts about the project'
   const { entries, branch, rules, commands, mentioned } = context.facts
@@ -171,7 +171,7 @@ function wordsForCommands(commands: ContextFacts['commands']): string[] {
   return proving.length === 0 ? ['no test or build command'] : listed('commands', [...new Set(proving)])
 }
 
-/** What a person is told of a state that is entered; empty: nothing, for what follows says it. */
+/** Describes a new state; empty: the next step shows it. */
 function wordsForState({ name }: StepName, own: ChangeWork): string {
   const { accepted, versions } = own.planning
   const { limit } = own.execution
@@ -183,7 +183,7 @@ function wordsForState({ name }: StepName, own: ChangeWork): string {
   return taken === undefined ? words : `${words}\n${planMarkdown(taken.plan).trim()}`
 }
 
-/** Files for people, of which a person wants to know; its tasks they see on the board, and a plan is shown. */
+/** Describes a file for people; hides those that are shown elsewhere, such as tasks and plans. */
 function wordsForKept({ name }: StepName): string | null {
   return name.endsWith('summary.md') ? null : ''
 }
@@ -191,11 +191,11 @@ function wordsForKept({ name }: StepName): string | null {
 function markOf({ status, why }: TaskRecord): BoardMark {
   if (status === 'COMPLETED') return 'done'
   if (status === 'FAILED') return 'failed'
-  // What it waits for was to come of one that failed.
+  // It waits for a task that failed.
   return status === 'PENDING' && why !== null ? 'parked' : 'to-do'
 }
 
-/** @param session that of the task in hand; null: it is another one */
+/** @param session that of the current task; null: it is another one */
 function rowOf(record: TaskRecord, own: ChangeWork, session: SessionState | null): BoardRow {
   const { spec, status, who } = record
   const isNow = session !== null && session.ended === null && status !== 'COMPLETED' && status !== 'FAILED'
@@ -209,7 +209,7 @@ function rowOf(record: TaskRecord, own: ChangeWork, session: SessionState | null
   }
 }
 
-/** Who works on the task in hand; null: codemachine itself. */
+/** Names the model at the current task; null: codemachine itself. */
 function whoWorks(own: ChangeWork, session: SessionState): string | null {
   if (session.running === null) return null
   const name = modelNow(session)
@@ -218,7 +218,7 @@ function whoWorks(own: ChangeWork, session: SessionState): string | null {
   return [name, provider].filter(each => each !== null).join(' ') || (own.execution.fixing?.by ?? null)
 }
 
-/** What came of a task, and what it took. */
+/** Lists the result and cost of a task. */
 function factsOf({ status, why, attempts, ms, tokens, changed }: TaskRecord): string[] {
   return [
     ...(status === 'COMPLETED' || why === null ? [] : [(why.split('\n', 1)[0] ?? '').replace(/\.$/, '')]),
@@ -229,7 +229,7 @@ function factsOf({ status, why, attempts, ms, tokens, changed }: TaskRecord): st
   ]
 }
 
-/** What the card says first; how many tasks are done, and which are not, it says itself. */
+/** Returns the first facts of the card; the card itself counts finished tasks and lists open ones. */
 function cardOf({ planning: { accepted, versions }, execution: { tasks } }: ChangeWork): CardFact[] {
   const mended = tasks.filter(({ attempts, spec }) => attempts > 0 && spec.type === 'VERIFICATION')
   return [

@@ -8,198 +8,201 @@ import type { Step } from '../../core/template.ts'
 import type { Plan } from './plan.ts'
 import type { TaskSpec } from './tasks.ts'
 
-/** What a change is told beside its request, frozen when its session begins. */
+/** Options of a change, frozen at its session's start. */
 export interface ChangeOptions {
-  /** `auto`: the plan is taken as it comes; `manual`: a person accepts it first. */
+  /** `auto`: the plan is accepted without a question; `manual`: a person accepts it first. */
   review: 'manual' | 'auto'
   /** Whether the session ends once a plan is accepted. */
   planOnly: boolean
-  /** How often one verification may be mended. */
+  /** Attempts to fix one verification. */
   fixAttempts: number
   /**
-   * Who carries out tasks; null: the default model. `contextWindow`: tokens, null if it is not known. `isLocal`: whether its
-   * server is on this machine; left out: that is not known.
+   * Model for the tasks; null: the default. `contextWindow`: tokens, null: unknown. `isLocal`: whether its server is on this
+   * machine; left out: unknown.
    */
   executor: { provider: string; model: string | null; contextWindow: number | null; isLocal?: boolean } | null
-  /** The engine that carries out tasks, with its own model; left out: as `executor` says. */
+  /** Engine for the tasks, with its own model; left out: as `executor` says. */
   executorEngine?: string
-  /** Who plans, decomposes and sums up; null: the default model, and its own effort. `engine` left out: that of the rounds. */
+  /**
+   * Model for planning, decomposition and summary; null: the default, with its own effort. `engine` left out: that of the
+   * rounds.
+   */
   planner: { model: string | null; effort: string | null; engine?: string }
 }
 
-/** What a change keeps of what has happened. */
+/** Memory of a change. */
 export interface ChangeWork {
   options: ChangeOptions
   request: string
   state: StateName
-  /** What was gathered; null: nothing yet. */
+  /** Gathered context; null: none yet. */
   context: { output: Output; facts: ContextFacts } | null
   planning: PlanningWork
   execution: ExecutionWork
-  /** The planner's words at the end; null: none yet. */
+  /** The planner's last words; null: none yet. */
   summary: Output | null
   /** The same as text, at most 15,000 characters; null: none yet. */
   words: string | null
-  /** How it ends, once it waits for input again; null before. */
+  /** Its outcome, once it waits for input again; null before. */
   outcome: SessionOutcome | null
 }
 
-/** A plan that was shown, or can be. */
+/** A version of the plan to show. */
 export interface PlanVersion {
   /** From 1. */
   version: number
   author: 'planner' | 'person'
-  /** What the planner was told for it, or that a person edited it; null: nothing but the request. */
+  /** Feedback to the planner for it, or that a person edited it; null: only the request. */
   feedback: string | null
   plan: Plan
   /** `hashOfPlan`. */
   sha256: string
-  /** Hashes of the files that it names, as they were when it was made; null: not there. */
+  /** Hashes of its files at that time; null: missing. */
   files: FileHashes
 }
 
-/** SHA-256 of files by their paths, hex; null: not there, or nothing that can be read. */
+/** SHA-256 (hex) by path; null: missing, or unreadable. */
 export type FileHashes = Readonly<Record<string, string | null>>
 
-/** What is known of the plan. */
+/** State of the planning. */
 export interface PlanningWork {
   /** At most ten. */
   versions: readonly PlanVersion[]
-  /** How many of the versions lie in their files. */
+  /** Number of versions written to their files. */
   filed: number
   /**
-   * A plan that can be used and is no version yet, for the files that it names were not looked at; null: none. `isUnjudged`: the
-   * journal does not say that it was judged, so that it is asked for, or read, again.
+   * A usable plan that is no version yet, because its files were not looked at; null: none. `isUnjudged`: the journal does
+   * not say that it was judged, so it is requested or read again.
    */
   draft: (Pick<PlanVersion, 'plan' | 'author'> & { isUnjudged: boolean }) | null
-  /** Why the last answer, or what a person edited, is no plan that can be used; null: it is one. */
+  /** Why the last answer, or a person's edit, is no usable plan; null: it is one. */
   problem: string | null
-  /** How many answers in a row were no such plan; and how many in all. */
+  /** Number of unusable answers in a row, and of all tries. */
   refusals: number
   tries: number
-  /** Whether the last answer was no such plan, and the state is not entered again yet. */
+  /** Whether the last answer was unusable, and the state was not entered again yet. */
   isRefused: boolean
-  /** The checks of plans that have run before the work; `told`: it passed, and the planner knows. */
+  /** Checks of plans that ran before the work; `told`: it passed, and the planner knows. */
   checked: readonly { run: string; came: 'passed' | 'failed' | 'told' }[]
-  /** What the next planning round is told; null: nothing. */
+  /** Input for the next planning round; null: none. */
   feedback: string | null
-  /** What a person wants changed who has broken in; null: nothing, or it is worked on already. `isGo`: without being shown again. */
+  /** Request of an interrupting person; null: none, or already in work. `isGo`: accept the result without showing it. */
   wanted: { text: string; isGo: boolean } | null
-  /** Whether the next version is accepted without being shown: a person has said so. */
+  /** Whether the person accepted the next version in advance. */
   isGo: boolean
-  /** `edited`: the file that a person edited is read next. */
+  /** `edited`: read the person's edited file next. */
   reading: 'edited' | null
-  /** The file of a version that a person edited, which was not taken for another plan was asked for; null: none, or that was said. */
+  /** A person's edited file that was not read, because another plan was requested; null: none, or reported. */
   unread: string | null
-  /** What a person decided about the version that is shown, whose files are looked at next; null: nothing yet. */
+  /** A person's decision on the shown version, whose files are checked next; null: none yet. */
   accepting: { remark: string | null; isSame: boolean } | null
-  /** The files of the version shown that were changed since it was made, and what they were like when a person was told; null: none. */
+  /** Files of the shown version that changed since, and their hashes when a person heard of it; null: none. */
   changedFiles: readonly string[] | null
   toldFiles: FileHashes | null
   accepted: AcceptedPlan | null
   /** Whether commands of a plan are gates of the session. */
   addsGates: boolean
-  /** Whether a person has said that it stops here. */
+  /** Whether a person has decided to stop here. */
   isStopped: boolean
 }
 
-/** The version that is carried out. */
+/** The accepted version. */
 export interface AcceptedPlan {
   version: number
   sha256: string
-  /** `auto`: nobody was asked; `go`: a person had it changed, and carried out as it came. */
+  /** `auto`: nobody was asked; `go`: a person requested a change, and accepted it in advance. */
   by: 'person' | 'auto' | 'go'
   remark: string | null
-  /** Whether the commands of its verification are gates of the session, where that is due. */
+  /** Whether its verification commands are gates of the session yet, if they should be. */
   hasGates: boolean
 }
 
-/** How far a task is. */
+/** State of a task. */
 export type TaskStatus = 'PENDING' | 'IN_PROGRESS' | 'COMPLETED' | 'FAILED'
 
-/** What rounds have come to that work on the same: on a task, or on what the claim was refused for. */
+/** Results of rounds with the same purpose: a task, or a fix of the claim. */
 export interface Worked {
-  /** Who did it: the models, the last one last, each with its provider where that is not codex's; null: nobody yet. */
+  /** Its models, the last one last, each with a provider other than codex's; null: none yet. */
   who: string | null
-  /** Rounds that counted; and how long all of them took, ms, and their tokens. */
+  /** Rounds that counted; time of all, ms; their tokens. */
   rounds: number
   ms: number
   tokens: number
-  /** The trees before its first round and after its last; null: none yet. */
+  /** Trees before its first round and after its last; null: none yet. */
   treeBefore: string | null
   treeAfter: string | null
   /** Files that its rounds changed, at most 200. */
   changed: readonly string[]
-  /** Lines between the two trees, file by file; null in it: it is no text. Null: not counted. */
+  /** Changed lines between the two trees by file; null in it: no text. Null: not counted. */
   lines: readonly { path: string; added: number | null; removed: number | null }[] | null
 }
 
-/** What is known of a task. */
+/** State of a task with its results. */
 export interface TaskRecord extends Worked {
   spec: TaskSpec
   status: TaskStatus
-  /** Why it failed, or waits, or its last answer could not be used; null: nothing of that. */
+  /** Why it failed, waits, or had an unusable answer; null: none of these. */
   why: string | null
-  /** How often it was mended, of a verification; and how many answers in a row could not be used, of others. */
+  /** Number of fixes of a verification; for others, unusable answers in a row. */
   attempts: number
   refusals: number
   /** Its answer; null: none yet. */
   outputs: Output | null
-  /** How its command came out, the last six times; `flaky`: it failed, and passed when it was run again. */
+  /** Last six results of its command; `flaky`: failed, then passed. */
   results: readonly { status: string; exitCode: number | null; tree: string; tail: string }[]
 }
 
-/** An attempt at mending a verification, or what the claim was refused for. */
+/** An attempt to fix a verification or the claim. */
 export interface FixingWork {
-  /** Which attempt it is, from 1. */
+  /** Number of the attempt, from 1. */
   attempt: number
   by: 'executor' | 'planner'
-  /** What the attempts before it did, and what came of this one; a text each. */
+  /** What earlier attempts did, and the result of this one; a text each. */
   earlier: readonly string[]
-  /** How many attempts in a row have left the same failure, or changed nothing. */
+  /** Number of attempts in a row that left the same failure, or changed nothing. */
   sameFailures: number
-  /** By what the failure is known that it is to mend. */
+  /** Key of the failure that it must fix. */
   failure: string
   /** Whether it has changed files. */
   hasChanged: boolean
 }
 
-/** What is known of the tasks. */
+/** State of the tasks. */
 export interface ExecutionWork {
-  /** Of the plan that the tasks are of; 0: there are none. */
+  /** Version of their plan; 0: there are none. */
   version: number
   tasks: readonly TaskRecord[]
-  /** How many tasks were ever made, at most 50. */
+  /** Number of tasks ever made, at most 50. */
   made: number
-  /** Index of the task in hand; null: none, or the claim at the end is. */
+  /** Index of the current task; null: none, or the claim is current. */
   at: number | null
-  /** Why the last answer is no list of tasks that can be used, and how often in a row; null: it is one. */
+  /** Why the last answer is no usable list of tasks, and how often in a row; null: it is one. */
   problem: string | null
   refusals: number
-  /** Whether that list has more tasks than may still be made. */
+  /** Whether that list has more tasks than are left. */
   lacksRoom: boolean
-  /** How commands came out before the tasks that they are of were worked on, and how long that took, ms. */
+  /** Results of the tasks' commands before the work, and their time, ms. */
   before: readonly { run: string; status: 'passed' | 'failed' | 'unknown' }[]
   beforeMs: number
-  /** What is being mended; null: nothing. */
+  /** Current fix; null: none. */
   fixing: FixingWork | null
-  /** Why the planner's model does the task in hand, the end of a sentence; null: the executor does. */
+  /** Why the planner's model does the current task, the end of a sentence; null: the executor does it. */
   byPlanner: string | null
   /** The limit that ended the execution; null: none. */
   limit: 'tasks' | 'rounds' | null
-  /** The claim that all is done: how often it was mended, why it was refused last, and what mended it. */
+  /** The final claim: number of fixes, last refusal, and the fixing work. */
   claim: { attempts: number; refused: string | null; work: Worked }
-  /** Rounds of tasks and of mending that counted, since the session began or went on after its end. */
+  /** Counted rounds of tasks and fixes, since the session began or was resumed after its end. */
   rounds: number
-  /** Whether `tasks.json` says what is known of the tasks. */
+  /** Whether `tasks.json` is up to date. */
   isWritten: boolean
-  /** Whether the tasks are of an answer that the journal does not say was judged: they are asked for again, if nothing was done with them yet. */
+  /** Whether the journal does not say that the tasks were judged: they are requested again, unless work has begun. */
   isUnjudged: boolean
-  /** What is done already in the present state: a word each. */
+  /** Things already done in the current state: a word each. */
   done: readonly string[]
 }
 
-/** The states of a change; what comes after a dot is within the state before it. */
+/** States of a change; the part after a dot is a substate. */
 export type StateName =
   | 'WAITING_FOR_INPUT'
   | 'GATHERING_CONTEXT'
@@ -220,39 +223,39 @@ export type StateName =
   | 'EXECUTING_TASKS.failure'
   | 'GENERATING_SUMMARY'
 
-/** What a round of a change is for. */
+/** Purposes of a change's rounds. */
 export type ChangePart = 'plan' | 'decompose' | 'gather' | 'act' | 'fix' | 'summary'
 
-/** Who does what in a change: its prompt, and whether it may write. */
+/** Roles in a change: each has its prompt, and may write or not. */
 export type ChangeRole = 'planner' | 'decomposer' | 'gatherer' | 'executor' | 'fixer' | 'summary'
 
-/** Whose model and provider do it. */
+/** Whose model and provider to use. */
 export type Responsible = 'planner' | 'executor'
 
-/** What a change is carried out with. */
+/** Means of a change. */
 export interface ChangeParts {
   thread(role: ChangeRole, by: Responsible): ThreadSpec
   /** The session's folder, relative to the work directory, with `/`. */
   folder: string
 }
 
-/** What comes next in a state: a step, or another state and why it is next, a sentence for a person. */
+/** Next in a state: a step, or another state and a sentence why. */
 export type Process = { step: Step } | { to: StateName; why: string }
 
 /** One state of a change. All of it is pure. */
 export interface ChangeState {
-  /** The memory of the change when it is entered, and when it is left; left out: as it was. */
+  /** Return the memory on entry and on exit; left out: unchanged. */
   enter?(own: ChangeWork, session: SessionState): ChangeWork
   exit?(own: ChangeWork, session: SessionState): ChangeWork
-  /** That memory after an event that happened in it; `session`: before the event. Left out: as it was. */
+  /** Returns the memory after an event in this state; `session`: before the event. Left out: unchanged. */
   fold?(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork
-  /** What is done in it next, or which state is next. */
+  /** Returns the next step, or the next state. */
   process(own: ChangeWork, session: SessionState, parts: ChangeParts): Process
-  /** The thread of the next round, as far as it is known; left out: it is not. */
+  /** Returns the next round's thread, if known; left out: unknown. */
   ahead?(own: ChangeWork, session: SessionState, parts: ChangeParts): ThreadSpec | null
 }
 
-/** Of a session of this template. */
+/** Returns the memory of a session of this template. */
 export function workOf({ work }: Pick<SessionState, 'work'>): ChangeWork {
   return work as ChangeWork
 }

@@ -12,7 +12,7 @@ import { keptRecording } from './file/recording.ts'
 import { lookOf, nextOfFlow } from './next.ts'
 import { nextOfReplay } from './replay.ts'
 
-/** Makes a workflow ready, from its plan as it was read when the session began. */
+/** Prepares a workflow from its plan, as read at the session's start. */
 export async function openFlow(setup: TemplateSetup): Promise<Template> {
   const plan = JSON.parse(await setup.kept.read(PLAN_NAME)) as FlowPlan
   const script = await scriptIn(setup)
@@ -30,7 +30,7 @@ export async function openFlow(setup: TemplateSetup): Promise<Template> {
   }
 }
 
-/** What is shown in a replay; null: the session is none. */
+/** Returns the script of a replay; null: the session is none. */
 async function scriptIn(setup: TemplateSetup): Promise<MockScript | null> {
   return setup.kept.has(SCRIPT_NAME) ? (JSON.parse(await setup.kept.read(SCRIPT_NAME)) as MockScript) : null
 }
@@ -52,14 +52,14 @@ function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): Thread
   }
 }
 
-/** A step that is replayed though the others are not; its recording is that which the session began with. */
+/** Returns the thread of a replayed step in a real run; its recording is from the session's start. */
 async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<ThreadSpec, 'engine' | 'recording'>> {
   const name = keptRecording(step)
   await setup.kept.read(name)
   return { engine: 'replay', recording: { path: setup.kept.path(name), pace: 'at-once' } }
 }
 
-/** The files that steps add to, each as it is when it is looked at. */
+/** Returns looks at the files that steps append to, each at the current time. */
 function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable<Template['looks']> {
   const looks = steps.flatMap(step => {
     const { output } = step
@@ -71,7 +71,7 @@ function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable
 
 const MOST_BYTES = 16 * 1024 * 1024
 
-/** Null: it is not there, or nothing that can be read; whoever adds to it says why. */
+/** Null: missing, or unreadable; the append reports why. */
 async function lookAt(directory: string, path: string): Promise<{ bytes: number; sha256: string } | null> {
   if ((await findObstacle(directory, dirname(path))) !== null) return null
   const read = await readRegularFile(join(directory, path), MOST_BYTES)

@@ -41,7 +41,7 @@ import { summaryFacts, summaryText } from '../summary.ts'
 import { nameOfTask, tasksFile } from '../tasks.ts'
 import type { ChangeState, ChangeWork, Process, StateName, TaskRecord } from '../work.ts'
 
-/** The accepted plan is cut into tasks, and what their commands come to before anything is changed is looked at. */
+/** Cuts the accepted plan into tasks, and checks their commands before anything is changed. */
 export const decomposition: ChangeState = {
   enter(own) {
     const { execution } = own
@@ -56,7 +56,7 @@ export const decomposition: ChangeState = {
       done: [],
     }
     if (!isUncut(own)) return withExecution(own, begun)
-    // Of an earlier version of the plan, what is done stays; what it was claimed with is proved anew.
+    // Finished tasks of an earlier plan stay; the claim needs a new proof.
     const tasks = execution.tasks.filter(({ status }) => status === 'COMPLETED')
     return withExecution(own, { ...begun, tasks, claim: { ...execution.claim, attempts: 0, refused: null } })
   },
@@ -87,12 +87,12 @@ function wordsForUncuttable(execution: ChangeWork['execution']): string {
 }
 
 function wordsForUncut({ execution: { problem, refusals } }: ChangeWork): string {
-  // In a sentence the marks of a list are in the way.
+  // List marks would disturb the sentence.
   const why = (problem ?? '').replace(/^- /gm, '').replaceAll('\n', ' ')
   return `The plan could not be cut into tasks, ${refusals} times in a row. ${why}`.trim()
 }
 
-/** Which task is next, or that none is. */
+/** Picks the next task, or finds that there is none. */
 export const queue: ChangeState = {
   enter(own) {
     const { execution } = own
@@ -126,7 +126,7 @@ export const queue: ChangeState = {
 
 const SUMMARY: StateName = 'GENERATING_SUMMARY'
 
-/** Why a task in hand is left: a verification is not mended for want of rounds; any other is tried again at once. */
+/** Returns why a current task was left: a verification lacked rounds for a fix; any other is retried at once. */
 function whyLeft({ spec }: TaskRecord): string | null {
   return spec.type === 'VERIFICATION' ? 'No rounds were left to fix it.' : null
 }
@@ -154,7 +154,7 @@ function titleOf({ spec }: TaskRecord, tasks: readonly TaskRecord[]): string {
   return `${spec.id} (${at + 1} of ${tasks.length}): ${nameOfTask(spec)}`
 }
 
-/** A task is done by a round, which answers with what it promised. */
+/** Does a task in a round, which answers with the promised outputs. */
 const TASK: ChangeState = {
   enter: withNext,
   fold: EXECUTION_FOLDS.task,
@@ -170,20 +170,20 @@ const TASK: ChangeState = {
 
 const RESULT: StateName = 'EXECUTING_TASKS.result'
 
-/** Something is found out, by a round that can write nothing. */
+/** Finds something out, in a round that can write nothing. */
 export const infoGathering: ChangeState = TASK
 
-/** Something is changed. */
+/** Changes something. */
 export const action: ChangeState = TASK
 
-/** The next task is the one in hand; once all are done, it is the claim of that. */
+/** Makes the next task current; once all are done, the claim. */
 function withNext(own: ChangeWork): ChangeWork {
   const at = nextTask(own.execution)
   const begun = { ...own.execution, at, fixing: null, byPlanner: null, done: [] }
   return withExecution(own, at === null ? begun : withStatus(begun, 'IN_PROGRESS'))
 }
 
-/** A task's command is run by codemachine, and once more if it fails; or all is claimed to be done. */
+/** Runs a task's command, and once more if it fails; or claims that all is done. */
 export const verification: ChangeState = {
   enter(own) {
     const next = own.execution.fixing === null ? withNext(own).execution : { ...own.execution, done: [] }
@@ -208,14 +208,14 @@ export const verification: ChangeState = {
   },
 }
 
-/** As long as a gate may take that names no timeout, ms. */
+/** As long as a gate without a timeout, ms. */
 const COMMAND_MS = 10 * 60_000
 
 function command(run: string, timeoutMs: number, session: SessionState, network = session.network): OwnStep {
   return { kind: 'command', name: run, run, timeoutMs, network: network && session.network }
 }
 
-/** What comes of a task: the next one, mending, or that it has failed. */
+/** Decides after a task: the next one, a fix, or failure. */
 export const result: ChangeState = {
   enter: own => withExecution(own, { ...own.execution, done: [] }),
   fold: EXECUTION_FOLDS.between,
@@ -251,7 +251,7 @@ function afterFailure(own: ChangeWork, session: SessionState, what: string): Pro
   return { to: 'EXECUTING_TASKS.fixing', why: `${what} fails: attempt ${attempts + 1} of ${fixAttempts} to fix it` }
 }
 
-/** A round mends what a verification, or the claim, has found. */
+/** Fixes in a round what a verification, or the claim, found. */
 export const fixing: ChangeState = {
   enter: own => withExecution(own, { ...own.execution, fixing: nextAttempt(own), done: [] }),
   fold: EXECUTION_FOLDS.fixing,
@@ -269,7 +269,7 @@ export const fixing: ChangeState = {
   },
 }
 
-/** A task, or the claim, is given up; that is said, and the others go on. */
+/** Gives up a task, or the claim, and reports it; the others continue. */
 export const failure: ChangeState = {
   enter(own) {
     const { execution } = own
@@ -308,25 +308,25 @@ function wordsForClaim({ execution: { claim } }: ChangeWork): string {
   )
 }
 
-/** What the change has come to is summed up: the facts by codemachine, and the planner's words below them. */
+/** Sums up the change: codemachine's facts, and the planner's words below them. */
 export const generatingSummary: ChangeState = {
   enter(own, session) {
     const begun = { ...own.execution, limit: limitOf(own, session), at: null, fixing: null, done: [] }
-    // What it has come to before is not what it ends with.
+    // An earlier outcome is not the final one.
     return { ...withExecution(own, begun), summary: null, words: null, outcome: null }
   },
   exit(own, session) {
     if (!hasWorkLeft(own, session)) return { ...own, outcome: outcomeOf(own, session) }
     const { execution } = own
     const { claim } = execution
-    // Proving, summing up and finding it changed again has an end, too.
+    // Proof, summary and new changes must not repeat without end.
     const attempts = isAllDone(own) ? claim.attempts + 1 : claim.attempts
     return withExecution(own, { ...execution, claim: { ...claim, attempts } })
   },
   fold: EXECUTION_FOLDS.summary,
   process(own, session, parts) {
     const { done, tasks, claim } = own.execution
-    // Of a session that was resumed, or of which what was accepted is not what lies there any more.
+    // After a resume, or if the accepted files have changed since.
     if (hasWorkLeft(own, session)) return { to: 'EXECUTING_TASKS.queue', why: 'there is work left' }
     const hasChanged = [...tasks, claim.work].some(({ treeBefore, treeAfter }) => treeBefore !== treeAfter)
     if (hasChanged && !done.includes(LINES_LOOK)) return { step: { kind: 'look', what: LINES_LOOK } }
@@ -345,12 +345,12 @@ function note(name: string, text: string): Process {
   return { step: { kind: 'note', name, text } }
 }
 
-/** Writes `tasks.json` where it does not say what is known of the tasks; null: it does. */
+/** Writes `tasks.json` if it is out of date; null: it is not. */
 function written({ execution: { isWritten, tasks } }: ChangeWork): Process | null {
   return isWritten ? null : { step: { kind: 'keep', file: TASKS_FILE, text: tasksFile(tasks) } }
 }
 
-/** The round, after what a person is told of it. */
+/** Returns the round, after its note for the person. */
 function planned({ execution: { done } }: ChangeWork, { note: said, step }: TaskPlanned): Process {
   return said === null || done.includes('model') ? { step } : note('model', said)
 }

@@ -11,20 +11,20 @@ import { hashOfPlan, PLAN_ANSWER, type Plan, readPlan } from '../plan.ts'
 import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
 import type { ChangeParts, ChangeState, ChangeWork, FileHashes, PlanningWork, PlanVersion, Process } from '../work.ts'
 
-/** The looks of a change until its plan is accepted. */
+/** Looks of a change until its plan is accepted. */
 export const LOOKS = {
-  /** Gathers what is known of the project. */
+  /** Gathers facts about the project. */
   context: 'context',
-  /** Hashes the files that the plan names: the one that was just made, else the one that is shown. */
+  /** Hashes the files that the plan names: a new draft's, else the shown version's. */
   files: 'plan-files',
-  /** Reads the file of the version that is shown. */
+  /** Reads the file of the shown version. */
   edited: 'plan-edited',
 } as const
 
-/** The most versions of one plan. */
+/** Most versions of one plan. */
 export const MOST_VERSIONS = 10
 
-/** What is known of a plan before anything was done for it. */
+/** Planning state before anything was done. */
 export const NO_PLANNING: PlanningWork = {
   versions: [],
   filed: 0,
@@ -47,10 +47,10 @@ export const NO_PLANNING: PlanningWork = {
   isStopped: false,
 }
 
-/** Nothing is done until there is a request, and nothing once it has come to its end. */
+/** Does nothing before there is a request, nor after the end. */
 export const waitingForInput: ChangeState = {
   process({ outcome, execution: { tasks } }, { claim }) {
-    // It may not be what was accepted any more, where the session was killed just before its end.
+    // If the session was killed just before its end, the accepted files may have changed.
     const isOver = outcome !== null && (outcome.kind !== 'done' || claim.state === 'accepted')
     if (isOver) return { step: { kind: 'end', outcome } }
     return tasks.length > 0
@@ -61,7 +61,7 @@ export const waitingForInput: ChangeState = {
     outcome === null && tasks.length === 0 ? plannerOf(parts) : null,
 }
 
-/** The project is looked at by codemachine itself. */
+/** Codemachine itself looks at the project. */
 export const gatheringContext: ChangeState = {
   process({ context }) {
     if (context !== null) return { to: 'GENERATING_PLAN', why: 'the facts about the project are gathered' }
@@ -74,7 +74,7 @@ export const gatheringContext: ChangeState = {
   ahead: (_own, _session, parts) => plannerOf(parts),
 }
 
-/** The first version of the plan is made. */
+/** Makes the first version of the plan. */
 export const generatingPlan: ChangeState = {
   enter: own => withPlanning(own, beginAgain(own.planning)),
   exit: withoutDraft,
@@ -89,25 +89,25 @@ export const generatingPlan: ChangeState = {
   ahead: aheadInMaking,
 }
 
-/** A change with other things known of its plan. */
+/** Returns a change with some planning fields replaced. */
 export function withPlanning(own: ChangeWork, more: Partial<PlanningWork>): ChangeWork {
   return { ...own, planning: { ...own.planning, ...more } }
 }
 
-/** Of an unjudged draft that is no version when its state is left nothing is made: a version that judged as it folded has refused it. */
+/** Drops an unjudged draft when its state ends: a version that judged while folding refused it. */
 export function withoutDraft(own: ChangeWork): ChangeWork {
   const { draft, wanted } = own.planning
   return draft?.isUnjudged === true && wanted === null ? withPlanning(own, { draft: null }) : own
 }
 
-/** The version that is shown, or carried out. Throws before there is one. */
+/** Returns the shown or running version. Throws before there is one. */
 export function lastVersion({ versions }: PlanningWork): PlanVersion {
   const last = versions.at(-1)
   if (last === undefined) throw new Error('There is no version of the plan yet.')
   return last
 }
 
-/** A person wants another plan, who was asked about it or breaks in. */
+/** Handles a person's request for another plan, as an answer or an interruption. */
 export function withWanted(own: ChangeWork, { text, goesOn }: EventOf<'replan-asked'>): ChangeWork {
   const { wanted, feedback, versions, reading } = own.planning
   const isAsked = own.state === 'REVIEWING_PLAN.manual-review' && reading === null
@@ -117,8 +117,8 @@ export function withWanted(own: ChangeWork, { text, goesOn }: EventOf<'replan-as
 }
 
 /**
- * What is known of the plan when the next planning round is due: what a person said who broke in is its feedback. After an
- * answer that could not be used it is asked again in the same words.
+ * Returns the planning state for the next planning round: an interrupting person's words become its feedback. After an
+ * unusable answer the round gets the same input again.
  */
 export function beginAgain(planning: PlanningWork): Partial<PlanningWork> {
   const { wanted, isRefused, feedback, accepted, versions } = planning
@@ -130,7 +130,7 @@ export function beginAgain(planning: PlanningWork): Partial<PlanningWork> {
     refusals: 0,
     draft: null,
     reading: null,
-    // It does not get the text of the version again.
+    // Do not rewrite its file with the version's text.
     ...(isEdited ? { unread: fileOf(lastVersion(planning)), filed: versions.length } : {}),
     accepting: null,
     changedFiles: null,
@@ -142,7 +142,7 @@ export function beginAgain(planning: PlanningWork): Partial<PlanningWork> {
   }
 }
 
-/** What a person said as they accepted the version before, which holds for the next one; null: nothing. */
+/** Returns a person's remark at the earlier acceptance, which still applies; null: none. */
 function remarkBefore(accepted: PlanningWork['accepted']): string | null {
   const remark = accepted?.remark ?? null
   return remark === null ? null : `The version before was accepted with this remark, which still counts: ${remark}`
@@ -152,7 +152,7 @@ function joined(before: string | null, text: string): string {
   return before === null ? text : `${before}\n\n${text}`
 }
 
-/** What is done until a plan that came is a version in its file; null: there is none, or it is one. */
+/** Returns the next step until a new plan is a version in its file; null: no plan, or done. */
 export function nextInMaking(own: ChangeWork, session: SessionState): Process | null {
   const { state, planning } = own
   const { isRefused, refusals, problem, draft, versions, filed, reading, unread } = planning
@@ -181,22 +181,22 @@ function keepVersion(version: PlanVersion): Step {
   return { kind: 'keep', file: fileOf(version), text: planText(version) }
 }
 
-/** The file of a version, in the session's folder. */
+/** Returns the file of a version, in the session's folder. */
 export function fileOf({ version }: Pick<PlanVersion, 'version'>): string {
   return `plan/v${version}.md`
 }
 
-/** A check that takes longer, ms, does not count as passing before the work. */
+/** A slower check, in ms, does not count as passing before the work. */
 const CHECK_MS = 30_000
 
-/** Nobody has accepted the plan yet, so that its commands can write nothing. */
+/** Nobody has accepted the plan yet, so its commands can write nothing. */
 function runCheck(run: string): Step {
   return { kind: 'command', name: run, run, timeoutMs: CHECK_MS, network: false, readOnly: true }
 }
 
 /**
- * The next check of the planner's draft that has to fail before the work; null: there is none. Commands of the project may
- * pass at any time, and once tasks were made so may all others.
+ * Returns the next check of the planner's draft that must fail before the work; null: none. The project's commands may pass
+ * at any time, and all others once there are tasks.
  */
 function nextCheck(own: ChangeWork, session: SessionState): string | null {
   const { draft, checked } = own.planning
@@ -205,7 +205,7 @@ function nextCheck(own: ChangeWork, session: SessionState): string | null {
   return draft.plan.verification.find(({ run }) => !known.includes(run))?.run ?? null
 }
 
-/** A draft whose checks have all run goes back once for those that pass. The planner may name one again: then it stays. */
+/** Returns a fully checked draft once for passing checks. If the planner names one again, it stays. */
 function afterCheck(own: ChangeWork, { status }: EventOf<'command-ran'>, session: SessionState): ChangeWork {
   const run = nextCheck(own, session)
   const { draft, checked } = own.planning
@@ -242,11 +242,11 @@ function firstLine(problem: string | null): string {
   return clipEnd(first.replace(/^- /, ''), 500)
 }
 
-/** The most of the request, and of all that a planning round is given to read, in characters. */
+/** Most characters of the request, and of all materials of a planning round. */
 const MOST_REQUEST = 250_000
 const MATERIALS_CHARACTERS = 200_000
 
-/** A round in which the planner plans; it can write nothing. */
+/** Returns a planning round; it can write nothing. */
 export function planRound(own: ChangeWork, session: SessionState, parts: ChangeParts): Step {
   const { context, planning } = own
   const followed = followedMaterial(session).materials ?? []
@@ -290,7 +290,7 @@ function planInput({ request, planning, execution }: ChangeWork): string {
   ].join('\n\n')
 }
 
-/** The thread of a planning round, while one is due. */
+/** Returns the thread of a planning round while one is due. */
 export function aheadInMaking(own: ChangeWork, { running }: SessionState, parts: ChangeParts) {
   const { planning, options } = own
   const isDue = planning.draft === null && (planning.versions.length === 0 || planning.feedback !== null)
@@ -298,7 +298,7 @@ export function aheadInMaking(own: ChangeWork, { running }: SessionState, parts:
   return options.review === 'auto' && !options.planOnly ? parts.thread('decomposer', 'planner') : null
 }
 
-/** What is known of the plan after what happened while one was made. */
+/** Folds events while a plan is being made. */
 export function foldMaking(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork {
   const { running } = session
   switch (event.type) {
@@ -321,7 +321,7 @@ export function foldMaking(own: ChangeWork, event: SessionEvent, session: Sessio
   }
 }
 
-/** What the answer says is believed: it was judged before it was journaled. */
+/** The answer is valid: it was judged before it was journaled. */
 function withAnswer(own: ChangeWork, { value, judged }: EventOf<'answer-given'>): ChangeWork {
   const read = value === undefined ? TOO_LONG : readPlan(value)
   if (!read.ok) return refused(own, read.problem)
@@ -336,7 +336,7 @@ function refused(own: ChangeWork, problem: string): ChangeWork {
   return withPlanning(own, { problem, refusals: refusals + 1, tries: tries + 1, isRefused: true })
 }
 
-/** A round that was not broken off and has given no answer counts as one whose answer cannot be used. */
+/** A round without an answer counts as an unusable answer, unless it was interrupted. */
 function afterRound(own: ChangeWork, { outcome, counts }: EventOf<'round-ended'>): ChangeWork {
   if (!counts || outcome.class === 'worked' || outcome.class === 'interrupted') return own
   return refused(own, outcome.message ?? `The round ended without an answer (${outcome.class}).`)
@@ -357,15 +357,15 @@ function afterLook(own: ChangeWork, { what, result }: EventOf<'looked'>): Change
   return withPlanning(own, { versions: [...versions, version], draft: null, feedback: null, problem: null })
 }
 
-/** The feedback of a version that a person has edited. */
+/** Feedback of a version that a person edited. */
 const EDITED = 'edited by the person'
 
-/** What a look finds of the file that a person has edited: a plan that can be carried out, why it holds none, or that nothing is left in it. */
+/** Result of reading a person's edit: a usable plan, a problem, or an empty file. */
 export type EditedPlan = { plan: Plan } | { problem: string } | { text: '' }
 
 /**
- * What a person made of the file of the version that was shown. The file gets its own text back once the other is a version, or
- * where nothing is left in it. Early versions kept all of its text, and judged it here.
+ * Handles a person's edit of the shown version's file. The file gets its own text back once the edit is a version, or if it
+ * is empty. Early versions stored the whole text and judged it here.
  */
 function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const shown = lastVersion(own.planning)
@@ -384,12 +384,12 @@ function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   return withPlanning(own, { reading: null, problem: null, draft, filed: shown.version - 1 })
 }
 
-/** What a look has found of the files that a plan names. */
+/** Returns the hashes that a look at a plan's files found. */
 export function hashesOf(result: unknown): FileHashes {
   return typeof result === 'object' && result !== null ? (result as FileHashes) : {}
 }
 
-/** A version counts as written also where that failed, which the journal says: the plan itself is in the journal. */
+/** A failed write counts as written, as the journal says: the plan itself is in the journal. */
 export function withFiled(own: ChangeWork, { file }: EventOf<'kept'>): ChangeWork {
   const version = own.planning.versions.find(each => fileOf(each) === file)
   return version === undefined ? own : withPlanning(own, { filed: version.version })

@@ -19,7 +19,7 @@ import {
   withPlanning,
 } from './planning.ts'
 
-/** A version is there: whether a person looks at it is known from what the session was begun with. */
+/** A new version: the session's options say whether a person looks at it. */
 export const userReview: ChangeState = {
   process({ options, planning }) {
     if (planning.isGo) return { to: AUTO, why: 'the person accepted the changed plan in advance' }
@@ -34,7 +34,7 @@ export const userReview: ChangeState = {
 
 const AUTO = 'REVIEWING_PLAN.auto-accepted'
 
-/** Nobody is asked, so that nothing that the plan names counts as proof. */
+/** Nobody is asked, so nothing that the plan names counts as proof. */
 export const autoAccepted: ChangeState = {
   enter: own => withAccepted(own, own.planning.isGo ? 'go' : 'auto', null),
   fold: foldAccepted,
@@ -42,7 +42,7 @@ export const autoAccepted: ChangeState = {
   ahead: (own, _, parts) => (own.options.planOnly ? null : parts.thread('decomposer', 'planner')),
 }
 
-/** A person looks at the version, and says what becomes of it. */
+/** A person looks at the version, and decides. */
 export const manualReview: ChangeState = {
   enter: own => withPlanning(own, { accepting: null, changedFiles: null, toldFiles: null }),
   fold(own, event) {
@@ -60,7 +60,7 @@ export const manualReview: ChangeState = {
   },
 }
 
-/** A person has accepted the version: the commands by which it is verified count as proof. */
+/** A person accepted the version: its verification commands count as proof. */
 export const accepted: ChangeState = {
   enter: own => withAccepted(own, 'person', own.planning.accepting?.remark ?? null),
   fold: foldAccepted,
@@ -76,7 +76,7 @@ export const rejected: ChangeState = {
   },
 }
 
-/** The next version is made, by the planner or from what a person has edited. */
+/** The planner makes the next version, or a person's edit becomes it. */
 export const refinement: ChangeState = {
   enter: own => withPlanning(own, beginAgain(own.planning)),
   exit: withoutDraft,
@@ -94,7 +94,7 @@ export const refinement: ChangeState = {
 
 function decided(own: ChangeWork, { choice, text }: EventOf<'decision-made'>): ChangeWork {
   const { changedFiles, versions } = own.planning
-  // A change may be asked for by other doors than the question.
+  // A change may also be requested at other doors.
   const hasRoom = versions.length < MOST_VERSIONS
   switch (choice) {
     case CHOICES.accept:
@@ -114,7 +114,7 @@ function planAgain(files: readonly string[]): string {
   return `Files that the plan names were changed after it was made: ${files.join(', ')}. Read them again, and make the plan fit what is there now.`
 }
 
-/** What is accepted has to fit the files of which a person knows: those that the plan was made for, or that they were told. */
+/** Checks an acceptance against the files that the person knows: those of the plan, or those that they heard about. */
 function afterLook(own: ChangeWork, now: FileHashes): ChangeWork {
   const { accepting, toldFiles } = own.planning
   if (accepting === null) return own
@@ -139,7 +139,7 @@ function withAccepted(own: ChangeWork, by: AcceptedPlan['by'], remark: string | 
     changedFiles: null,
     toldFiles: null,
     isGo: false,
-    // A file that was edited and not taken gets the text of the version again.
+    // An edited but refused file gets the version's text again.
     ...(own.planning.problem === null ? {} : { filed: version - 1 }),
     problem: null,
   })
@@ -162,10 +162,12 @@ function processAccepted(own: ChangeWork, session: SessionState): ReturnType<Cha
   return { to: 'EXECUTING_TASKS.decomposition', why: `version ${lastVersion(planning).version} is carried out` }
 }
 
-/** A command of a plan takes no longer than a gate that names no timeout, ms. */
+/** A plan's command runs at most as long as a gate without a timeout, ms. */
 const GATE_MS = 10 * 60_000
 
-/** The commands of its verification, if a person has accepted them, in the place of those of an earlier version; null: nothing changes. */
+/**
+ * Returns the verification commands of a person's accepted plan, which replace those of an earlier version; null: no change.
+ */
 function gatesOf({ planning }: ChangeWork): Step | null {
   const { plan, version } = lastVersion(planning)
   const isSeen = planning.accepted?.by === 'person'

@@ -51,18 +51,18 @@ export interface At extends TomlSpot {
   place: string
 }
 
-/** A value of a workflow file that can turn out to be wrong only later, with its place. */
+/** A value of a workflow file with its place, for mistakes found later. */
 export interface Placed<T> extends At {
   value: T
 }
 
-/** A workflow file without mistakes of its own; no other file was looked at. */
+/** A workflow file without own mistakes; other files are unchecked. */
 export interface FlowFile {
-  /** As the person named the file. */
+  /** Path as the person typed it. */
   file: string
   /** `newer`: one workflow, `[workflow]`; `older`: any number of them, `[workflows.<name>]`. */
   form: 'newer' | 'older'
-  /** What runs where no flag says so; null: the file does not say. */
+  /** Whether to replay if no flag decides; null: the file does not say. */
   mock: boolean | null
   engines: Readonly<Record<'codex' | 'codemachine', FileEngine>>
   /** At least one, in the order of the file. */
@@ -71,14 +71,14 @@ export interface FlowFile {
   vars: ReadonlyMap<string, Placed<FileVariable>>
 }
 
-/** What `[engines.<name>]` says. */
+/** Values of `[engines.<name>]`. */
 interface FileEngine {
-  /** The program; null: the file names none. It counts only if the person's own settings or flags name the same. */
+  /** The program; null: the file names none. It counts only if the person's settings or flags name the same. */
   bin: Placed<string> | null
   args: readonly string[]
 }
 
-/** A value of `[vars]`, as it is written. */
+/** A value of `[vars]` as written. */
 export type FileVariable =
   | { kind: 'text'; text: string }
   | { kind: 'run'; run: string }
@@ -86,53 +86,53 @@ export type FileVariable =
 
 /** One workflow of a file. */
 export interface FileWorkflow extends At {
-  /** Of the newer form: `name` of the file, else the name of the file itself without its ending. */
+  /** In the newer form: `name` of the file, else the file's own name without extension. */
   name: string
   description: string | null
   /** From 1 to 1,000. */
   steps: readonly FileStep[]
 }
 
-/** A step as the file has it; what it left out is filled in from its agent and the defaults. Its `when` refers to earlier steps only, as `input` does. */
+/** A step of the file, completed from its agent and the defaults. Its `when` and `input` refer to earlier steps only. */
 export interface FileStep extends At, Omit<FlowStep, 'work' | 'output'> {
   work: FileAgentWork | CommandWork
   output: FileOutput
-  /** The variables that its input and its condition name, each at its place, as often as they are named. */
+  /** Variables in its input and condition, with each place. */
   variables: readonly Placed<string>[]
 }
 
-/** A step that an agent does. `args`: of `[engines.<engine>]`. */
+/** A step for an agent. `args`: of `[engines.<engine>]`. */
 export interface FileAgentWork extends Omit<AgentWork, 'prompt' | 'input' | 'schema'> {
-  /** The path as written, at the step or at its agent. */
+  /** Path as written, at the step or at its agent. */
   prompt: Placed<string>
-  /** Empty parts where the step has no input. */
+  /** Empty parts if the step has no input. */
   input: Placed<readonly TemplatePart[]>
   /** The path of a JSON Schema as written. */
   schema: Placed<string> | null
 }
 
-/** `path`: as written, unchecked but for being a text on one line. */
+/** `path`: as written; only checked to be a text on one line. */
 type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; append: boolean }
 
-/** What is checked of a workflow file by other layers. */
+/** Checks of a workflow file by other layers. */
 interface FileChecks {
-  /** The first argument for codex that a workflow may not give; null if all are allowed. */
+  /** Returns the first argument for codex that a workflow may not give; null: all are allowed. */
   refusedArgument: (args: readonly string[]) => string | null
-  /** The engines of other makers that the person's settings know; left out: none. */
+  /** Other makers' engines in the person's settings; left out: none. */
   engines?: readonly string[]
 }
 
 /** A file with mistakes. */
 interface WrongFile {
   mistakes: readonly Mistake[]
-  /** What of it could be read, for a look at the files that it names; it cannot be run. Null: nothing. */
+  /** The readable part, to check the files that it names; it cannot run. Null: nothing. */
   sound: FlowFile | null
 }
 
 const about = <const Schema extends v.GenericSchema>(schema: Schema, says: TomlAbout) =>
   v.pipe(schema, v.metadata(says))
 
-/** A text in which `{{name}}` would be taken for a value that is put in. */
+/** A text where `{{name}}` would look like a placeholder. */
 const verbatim = <const Schema extends v.GenericSchema>(schema: Schema) => about(schema, { refuse: refusedReference })
 
 function refusedReference(text: string): string | null {
@@ -141,7 +141,7 @@ function refusedReference(text: string): string | null {
   return `codemachine fills in no ${reference} here; write the value itself, or use the reference in the template of an input or in when`
 }
 
-/** A text without control characters but tabs and line ends. */
+/** A text without control characters, except tabs and line ends. */
 const text = (description: string, most: number) =>
   v.pipe(v.string(), v.maxLength(most), v.regex(/^[\P{Cc}\t\r\n]*$/u), v.description(description))
 
@@ -165,7 +165,7 @@ const OF_ENGINE = 'it is a key of an engine; write it below a line [engines.code
 const agents = v.record(
   v.pipe(
     v.string(),
-    // It is shown, and begins names of files.
+    // It is shown, and begins file names.
     v.regex(/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N} _.-]{0,58}[\p{L}\p{M}\p{N}_-])?$/u),
     v.check(name => slugOf(name) !== ''),
     v.description('letters, digits, "_", "-", "." and single spaces between them, at most 60'),
@@ -182,7 +182,7 @@ const agents = v.record(
   ),
 )
 
-/** What a step says, in the newer form of the file. */
+/** Fields of a step, in the newer form of the file. */
 const stepEntries = {
   id: about(line('a name of lower-case letters, digits and dashes, such as "run-tests"', 200), { refuse: refusedId }),
   // A blank one counts as none.
@@ -219,7 +219,7 @@ function refusedId(id: string): string | null {
   return `is not an id; an id has lower-case letters, digits and single dashes, at most 60; ${mend}`
 }
 
-/** `header`: of the table of a workflow. `key`: by which a step names its agent. */
+/** `header`: table of a workflow. `key`: name of a step's agent field. */
 const workflow = (header: string, key: 'agent' | 'use') => {
   const { agent, ...older } = stepEntries
   const entries: typeof stepEntries =
@@ -241,7 +241,7 @@ const workflow = (header: string, key: 'agent' | 'use') => {
   )
 }
 
-/** A workflow file: of the newer form with `workflow`, of the older with `workflows`. */
+/** A workflow file: `workflow` in the newer form, `workflows` in the older. */
 export const flowFileSchema = table(
   {
     name: line('a name on one line, such as "commit_flow"', 100),
@@ -300,14 +300,14 @@ type Written = v.InferOutput<typeof flowFileSchema>
 type WrittenStep = v.InferOutput<ReturnType<typeof table<typeof stepEntries>>> & { use?: string | undefined }
 type Path = readonly (string | number)[]
 
-/** So many mistakes of one file are told; a last one says how many there are beside them. */
+/** Most reported mistakes of one file; a last one counts the rest. */
 const MOST_MISTAKES = 200
-/** So many names are looked through for the nearest one. */
+/** Most names to compare for the nearest one. */
 const MOST_COMPARED = 200
 
 /**
- * Reads the text of a workflow file. `file`: its name in mistakes, which are all there are, in the order of the file. Of an
- * older file each workflow is looked at. Pure.
+ * Reads the text of a workflow file. `file`: its name in mistakes, which are complete and in file order. In an older file it
+ * checks each workflow. Pure.
  */
 export function readFlowFile(content: string, file: string, checks: FileChecks): { file: FlowFile } | WrongFile {
   const program = tomlProgram(content)
@@ -330,14 +330,14 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
   return { mistakes: told.map(mistake => ({ file, ...mistake })), sound: soundOf(flow) }
 }
 
-/** Without the steps of which no prompt is known. */
+/** Removes steps without a known prompt. */
 function soundOf(flow: FlowFile): FlowFile {
   const hasPrompt = ({ work }: FileStep) => work.kind === 'command' || work.prompt.value !== ''
   const workflows = flow.workflows.map(each => ({ ...each, steps: each.steps.filter(hasPrompt) }))
   return { ...flow, workflows }
 }
 
-/** The workflow of that name, the first where no name is given (null). Throws a `UserError` with the nearest name. */
+/** Returns the workflow of that name, or the first one (null). Throws a `UserError` with the nearest name. */
 export function workflowNamed({ file, workflows }: FlowFile, name: string | null): FileWorkflow {
   const found = name === null ? workflows[0] : workflows.find(each => each.name === name)
   if (found !== undefined) return found
@@ -350,14 +350,14 @@ export function workflowNamed({ file, workflows }: FlowFile, name: string | null
   throw new UserError('CM1002', `${file} has no workflow ${quotedName(name ?? '')}; ${mend}`)
 }
 
-/** A step before its names are known. `id`: as the file gives it. */
+/** A step before ids are assigned. `id`: as in the file. */
 type ReadStep = Omit<FileStep, 'index' | 'id' | 'stem' | 'variables'> & {
   id: Placed<string> | null
   references: readonly Placed<Reference>[]
 }
 type NamedStep = Omit<FileStep, 'variables'> & Pick<ReadStep, 'references'>
 
-/** Makes of a file what it says, and notes what only several values together can have wrong. */
+/** Converts a file, and notes mistakes that only several values together show. */
 class FileReader {
   readonly mistakes: Omit<Mistake, 'file'>[]
   readonly #text: string
@@ -414,7 +414,7 @@ class FileReader {
     return tomlNodeAt(this.#tree, path) !== null
   }
 
-  /** Where a value stands; of one that is not there where its table begins. */
+  /** Returns the place of a value; if missing, that of its table. */
   #at(...path: Path): At {
     const node = tomlNodeAt(this.#tree, path)
     if (node !== null) return { place: node.path, line: node.line, column: node.column }
@@ -422,7 +422,7 @@ class FileReader {
     return { place: memberPath(above, String(path.at(-1))), line: of, column }
   }
 
-  /** Where a name stands; of one that is not there where its table begins. */
+  /** Returns the place of a key; if missing, that of its table. */
   #keyAt(...path: Path): At {
     return { ...this.#at(...path), ...tomlNodeAt(this.#tree, path)?.key }
   }
@@ -451,14 +451,14 @@ class FileReader {
   }
 
   #variable(name: string, value: NonNullable<Written['vars']>[string]): [string, Placed<FileVariable>][] {
-    // What is wrong is left out.
+    // Leave out wrong values.
     if (value === undefined) return []
     const source = tomlNodeAt(this.#tree, ['vars', name])?.source
     const at = this.#at('vars', name)
     if (typeof value === 'object') {
       return [[name, { value: 'run' in value ? { kind: 'run', ...value } : { kind: 'file', path: value.file }, ...at }]]
     }
-    // 1.10 is no 1.1 to the person who wrote it.
+    // Keep 1.10 as written: it is not 1.1.
     const written =
       typeof value === 'number' && source !== undefined ? this.#text.slice(...source.range) : String(value)
     return [[name, { value: { kind: 'text', text: written }, ...at }]]
@@ -494,7 +494,7 @@ class FileReader {
     )
     const distinct = distinctSlugs(stems)
     const without = steps.flatMap(({ id }, index) => (id === null ? [index] : []))
-    // An id that the file gives is never changed for one that is made.
+    // A generated id never replaces one from the file.
     const made = distinctSlugs([...ids.keys(), ...without.map(index => stems[index] ?? '')]).slice(ids.size)
     const idOf = new Map(without.map((index, at) => [index, made[at]]))
     return steps.map(({ id, ...step }, index) => {
@@ -503,7 +503,7 @@ class FileReader {
     })
   }
 
-  /** A step uses what earlier ones came to. */
+  /** A step uses results of earlier ones only. */
   #checkReferences(steps: readonly NamedStep[]): void {
     const byId = new Map(steps.map(step => [step.id, step]))
     for (const { index, references } of steps) {
@@ -516,7 +516,7 @@ class FileReader {
 
   #step(step: WrittenStep, path: Path): ReadStep {
     const references: Placed<Reference>[] = []
-    /** Takes what a text names, each at its own place. */
+    /** Adds the references of a text, each at its own place. */
     const note = (key: Path, { references: found, problems }: References) => {
       const node = tomlNodeAt(this.#tree, [...path, ...key])
       const spots = node === null ? [] : textSpots(this.#text, node)
@@ -578,7 +578,7 @@ class FileReader {
     }
   }
 
-  /** Notes an engine that nobody knows, where it is written: at the step, at its agent, or as the default. */
+  /** Notes an unknown engine at its place: the step, its agent, or the default. */
   #checkEngine(engine: string, step: Path, agent: string): void {
     if (this.#engines.includes(engine)) return
     const places: Path[] = [
@@ -600,7 +600,7 @@ class FileReader {
     return { kind: 'command', run: step.run ?? '' }
   }
 
-  /** How the other form of the file names an agent. */
+  /** Returns the agent key of the other file form. */
   #otherKey([form]: Path): 'agent' | 'use' {
     return form === 'workflow' ? 'use' : 'agent'
   }
@@ -609,7 +609,7 @@ class FileReader {
     const names = Object.keys(this.#written.agents ?? {})
     const key = this.#otherKey(path) === 'use' ? 'agent' : 'use'
     if (!this.#has(...path, key)) {
-      // It is told as an unknown key.
+      // It is already reported as an unknown key.
       if (this.#has(...path, this.#otherKey(path))) return ''
       const example = names.length > 0 && names.length <= 5 ? names.map(quotedName).join(' or ') : '"…"'
       this.#add(this.#at(...path, key), `is missing; write ${key} = ${example}, or run = "a command"`)
@@ -666,7 +666,7 @@ function nearestOf(written: string, known: readonly string[]): string | null {
   return nearestName(written, known.slice(0, MOST_COMPARED))
 }
 
-/** The name of a file without its folder and ending. */
+/** Returns the name of a file without folder and extension. */
 function nameOfFile(file: string): string {
   const name = file.split(/[\\/]/).at(-1) ?? ''
   return name.replace(/\.toml$/i, '').replace(/\.workflow$/i, '') || 'workflow'

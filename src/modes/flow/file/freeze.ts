@@ -7,35 +7,35 @@ import { type KindOfText, type ReadText, readNear, type SearchPath, searchPathOf
 import { type ReadSchema, readSchema } from './schema.ts'
 import { type GivenValues, MOST_VALUE, type SecretIn, valueProblem } from './variables.ts'
 
-/** Runs a line in the sandbox, without network, and resolves with what it printed. `problem`: why there is nothing, a sentence without its end. */
+/** Runs a line in the sandbox, without network, and returns its output. `problem`: a sentence without its end. */
 export type RunValue = (line: string, signal: AbortSignal) => Promise<{ text: string } | { problem: string }>
 
 export interface FreezeOptions {
-  /** Of the project, which is the work directory: its real path. */
+  /** Real path of the project, which is the work directory. */
   root: string
   /** The workflow file. `path`: absolute. `sha256`: of its bytes, hex. */
   source: { path: string; sha256: string }
   given: GivenValues
-  /** Null: nothing is run. The values that come of a command are not known then, and not in the plan. */
+  /** Null: runs nothing. Values of commands are then unknown, and missing from the plan. */
   runValue: RunValue | null
   secretIn: SecretIn
   signal: AbortSignal
 }
 
-/** A workflow as it will run. */
+/** A workflow ready to run. */
 interface Frozen {
   plan: FlowPlan
-  /** Variables without a value, each at the first place that uses it. No run begins with one. */
+  /** Variables without a value, each at its first use. No run begins with one. */
   missing: readonly Mistake[]
-  /** What a person is told before it runs, sentences. */
+  /** Sentences for a person before it runs. */
   notes: readonly string[]
 }
 
-/** The variable that has a value where nobody gives one. */
+/** Variable with a default value. */
 const DIFF = 'diff'
-/** Outside of a repository `git diff` would only say how it is called. */
+/** Outside of a repository, `git diff` would only print its usage. */
 const GIT_DIFF = 'git rev-parse --git-dir >/dev/null && git --no-pager diff --no-color --no-ext-diff'
-/** Where it comes from: the first that prints something. */
+/** Sources: the first one with output counts. */
 const DIFFS = [
   { line: `${GIT_DIFF} --cached`, what: 'the staged diff' },
   { line: GIT_DIFF, what: 'the diff of the work tree' },
@@ -44,12 +44,12 @@ const DIFFS = [
 const PROMPT: KindOfText = { what: 'prompt', limit: 1024 * 1024 }
 const SCHEMA: KindOfText = { what: 'JSON Schema', limit: 256 * 1024 }
 const VALUE: KindOfText = { what: 'file for a value', limit: MOST_VALUE, mayBeEmpty: true }
-/** The most bytes of a plan as JSON: as many are kept with a session. */
+/** Most bytes of a plan as JSON: a session stores no more. */
 const MOST_PLAN = 16 * 1024 * 1024
-/** The most characters that are read for one workflow: the values in files that it does not use are not in its plan. */
+/** Most characters to read for one workflow: unused values from files are not in its plan. */
 const MOST_READ = 64 * 1024 * 1024
 
-/** Reads all that a workflow needs, once: its prompts, schemas and values. All mistakes at once, in the order of the file. */
+/** Reads everything that a workflow needs, once: prompts, schemas and values. Returns all mistakes in file order. */
 export async function freeze(
   file: FlowFile,
   workflow: FileWorkflow,
@@ -67,9 +67,9 @@ class Freezing {
   readonly #notes: string[] = []
   /** Paths of all outputs. */
   readonly #outputs: readonly string[]
-  /** Why there is no diff where nobody gave one, to go on after that it has no value; empty: it was not asked for. */
+  /** Why there is no diff, as a clause; empty: it was not needed. */
   #noDiff = ''
-  /** What was read, by kind and path as written. */
+  /** Files read, by kind and path as written. */
   readonly #read = new Map<string, ReadText | { problem: string }>()
   #readCharacters = 0
   /** By the hash of their text. */
@@ -116,7 +116,7 @@ class Freezing {
 
   #wrong(at: At, problem: string): void {
     const mistake = this.#mistake(at, problem)
-    // An agent's prompt is named by all of its steps.
+    // All steps of an agent name its prompt.
     this.#mistakes.set(JSON.stringify(mistake), mistake)
   }
 
@@ -194,7 +194,7 @@ class Freezing {
     return null
   }
 
-  /** The values that the workflow uses, in the order of their names. */
+  /** Returns the used values, ordered by name. */
   async #values(): Promise<[string, FrozenValue][]> {
     const { given } = this.#options
     const used = this.#used()
@@ -219,7 +219,7 @@ class Freezing {
     return new Set(this.#workflow.steps.flatMap(({ variables }) => variables.map(({ value }) => value)))
   }
 
-  /** A value of `[vars]`; null: it is wrong, or not known. */
+  /** Returns a value of `[vars]`; null: wrong, or unknown. */
   async #variable(name: string, at: Placed<FileVariable>, isUsed: boolean): Promise<FrozenValue | null> {
     const { value } = at
     switch (value.kind) {
@@ -249,7 +249,7 @@ class Freezing {
     return null
   }
 
-  /** What nobody has to say, as it is what a message for a commit is made of. */
+  /** Returns the default diff, the usual material of a commit message. */
   async #diff(): Promise<FrozenValue | null> {
     const { runValue, signal } = this.#options
     const at = this.#places(DIFF)[0]
@@ -292,7 +292,7 @@ class Freezing {
   }
 }
 
-/** Not all of it is written as one text that may have no end. */
+/** Measure it in parts: one text of everything could be endless. */
 function isTooLarge(plan: FlowPlan): boolean {
   let bytes = 0
   for (const part of [...plan.steps, plan.values, plan.sources]) {
@@ -306,7 +306,7 @@ function inOrder<T extends { line: number; column: number }>(placed: readonly T[
   return placed.toSorted((a, b) => a.line - b.line || a.column - b.column)
 }
 
-/** As a shell takes what a command prints. */
+/** Drops final line ends, like a shell with a command's output. */
 function withoutLastLineEnds(text: string): string {
   return text.replace(/[\r\n]+$/, '')
 }

@@ -14,39 +14,39 @@ import {
 import { FLOW_FOLDER } from './prompts.ts'
 
 interface InitOptions {
-  /** The folder in which `.codex-flow` is made. Absolute. */
+  /** Folder for the new `.codex-flow`. Absolute. */
   directory: string
-  /** A folder with files in the place of the shipped ones; null: those. Absolute. */
+  /** Folder with files instead of the shipped ones; null: the shipped ones. Absolute. */
   templates: string | null
-  /** Whether files that are there are replaced. */
+  /** Whether to replace existing files. */
   force: boolean
 }
 
-/** A file that was laid down, or stood there. `path`: from the folder in which `.codex-flow` is, with `/`. */
+/** A created or existing file. `path`: from the folder of `.codex-flow`, with `/`. */
 interface LaidFile {
   path: string
   state: 'made' | 'kept' | 'replaced'
 }
 
-/** A file to be laid down. `path`: within `.codex-flow`, with `/`. */
+/** A file to create. `path`: within `.codex-flow`, with `/`. */
 interface TemplateFile {
   path: string
   text: string
 }
 
-/** What codemachine ships. npm packs no `.gitignore`, so that of `runtime/` is written here. */
+/** Shipped templates. npm packs no `.gitignore`, so that of `runtime/` is here. */
 const SHIPPED = 'prompts/flow'
 const IGNORE: TemplateFile = { path: 'runtime/.gitignore', text: '*\n' }
 
-/** The most of a folder of templates: files, bytes of one, bytes of all, folders in one another. */
+/** Limits of a templates folder: files, bytes per file, total bytes, folder depth. */
 const MOST_FILES = 1_000
 const MOST_BYTES = 1024 * 1024
 const MOST_ALL_BYTES = 16 * 1024 * 1024
 const MOST_LEVELS = 16
 
 /**
- * Lays down a first workflow with its prompts in `.codex-flow`. What is there stays unless `force`; done again, it makes what is
- * missing. Throws a `UserError` before anything is written where a link, a file or a right stands in the way.
+ * Creates a first workflow with its prompts in `.codex-flow`. Existing files stay unless `force` is set; a second call
+ * creates missing ones. Throws a `UserError` before it writes if a link, a file or a missing right blocks it.
  */
 export async function initFlow({ directory, templates, force }: InitOptions): Promise<readonly LaidFile[]> {
   const root = await realWorkDirectory(directory)
@@ -62,7 +62,7 @@ export async function initFlow({ directory, templates, force }: InitOptions): Pr
   return files.map(({ path }, at) => ({ path, state: states[at] ?? 'kept' }))
 }
 
-/** What will become of a file. Refuses what cannot be written. */
+/** Returns what will happen to a file. Throws if it is not writable. */
 async function stateFor(root: string, { path, text }: TemplateFile, force: boolean): Promise<LaidFile['state']> {
   const obstacle = await findObstacle(root, dirname(path)).catch((error: unknown) => refuse(root, path, error))
   if (obstacle !== null && obstacle.kind !== 'missing') {
@@ -95,7 +95,7 @@ async function stateFor(root: string, { path, text }: TemplateFile, force: boole
   return stat === null ? 'made' : 'replaced'
 }
 
-/** @param folder one that is there, relative to `root` */
+/** @param folder an existing one, relative to `root` */
 async function refuseUnwritable(root: string, folder: string): Promise<void> {
   try {
     await access(join(root, folder), constants.W_OK | constants.X_OK)
@@ -128,7 +128,7 @@ function refuse(root: string, path: string, error: unknown): never {
   )
 }
 
-/** The files of a folder of templates, in no order. */
+/** Returns the files of a templates folder, in no order. */
 async function readTemplates(folder: string): Promise<TemplateFile[]> {
   const files: TemplateFile[] = []
   let bytes = 0
@@ -152,7 +152,7 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   )
 }
 
-/** The paths of the files in a folder, with `/`; without what git has there, and what runs have left but for recordings. */
+/** Returns the paths of a folder's files, with `/`, except git's own and runs' leftovers other than recordings. */
 async function pathsIn(folder: string): Promise<string[]> {
   const paths: string[] = []
   const walk = async (within: string, level: number): Promise<void> => {

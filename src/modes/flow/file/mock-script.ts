@@ -23,10 +23,7 @@ import {
 /** Name of the kept text that holds the `MockScript` of a mock run as JSON. */
 export const SCRIPT_NAME = 'mock.json'
 
-/**
- * What a mock run shows, step by step. Recordings do not change while they are played, so all of it is known before it
- * begins. JSON.
- */
+/** Script of a mock run, step by step. Recordings are fixed, so everything is known at its start. JSON. */
 export interface MockScript {
   v: 1
   steps: readonly MockStep[]
@@ -35,23 +32,23 @@ export interface MockScript {
 export interface MockStep {
   /** Id of the step. */
   id: string
-  /** What stands below its title where it is played; a line each. */
+  /** Lines below its title if it is played. */
   told: readonly string[]
-  /** What is said of it where it is not, and after it: a line each. */
+  /** Lines instead of it, and after it. */
   before: readonly string[]
   after: readonly string[]
-  /** The recording that is played: where it lies, absolute, in the records, and as a person knows it. Null: none is. */
+  /** Recording to play: its absolute path in the records, and its name for a person. Null: none. */
   recording: { path: string; name: string } | null
-  /** What is written, with `/`, below the work directory; null: nothing. */
+  /** Text to write, path with `/` below the work directory; null: none. */
   write: { path: string; text: string; append: boolean } | null
 }
 
-/** What stands below the title of each of the steps, in their order (`FlowOptions.told`). */
+/** Returns the lines below each step's title, in order (`FlowOptions.told`). */
 export function toldOf({ steps }: MockScript, ids: readonly string[]): (readonly string[])[] {
   return ids.map(id => steps.find(step => step.id === id)?.told ?? [])
 }
 
-/** How many notes, rounds and writes are shown of each of the steps, in their order (`FlowOptions.shown`). */
+/** Returns the number of shown notes, rounds and writes of each step, in order (`FlowOptions.shown`). */
 export function shownCounts({ steps }: MockScript, ids: readonly string[]): number[] {
   return ids.map(id => {
     const { before, after, recording, write } = steps.find(step => step.id === id) ?? NOTHING_SHOWN
@@ -61,35 +58,35 @@ export function shownCounts({ steps }: MockScript, ids: readonly string[]): numb
 
 const NOTHING_SHOWN: Omit<MockStep, 'id'> = { told: [], before: [], after: [], recording: null, write: null }
 
-/** How a script is made. */
+/** Options of a script. */
 export interface ScriptOptions {
-  /** Id of the step to begin with; null: the first. */
+  /** Id of the first step; null: the first. */
   from: string | null
-  /** Whether output files are written. */
+  /** Whether to write output files. */
   writes: boolean
   verbose: boolean
-  /** What was found for each step that was looked for, by its id. */
+  /** Search result for each step, by id. */
   found: ReadonlyMap<string, FoundRecording>
-  /** Where the recording of a step is played from. */
+  /** Returns the place to play a step's recording from. */
   placeOf(step: FlowStep): string
-  /** Takes secrets out. */
+  /** Removes secrets. */
   redact(text: string): string
 }
 
-/** A script, and the recordings that it plays. `changed`: paths of those whose prompt or input is another one now. */
+/** A script, and its recordings. `changed`: paths of those with another prompt or input now. */
 export interface BuiltMock {
   script: MockScript
   played: readonly { step: FlowStep; recording: StepRecording }[]
   changed: readonly string[]
 }
 
-/** A step without a recording that could be played. `problem`: a sentence. */
+/** A step without a playable recording. `problem`: a sentence. */
 export interface Unplayable {
   step: FlowStep
   problem: string
 }
 
-/** Makes the script of a mock run; or the steps that cannot be played. Pure. */
+/** Returns the script of a mock run, or the unplayable steps. Pure. */
 export function scriptOf(
   plan: Pick<FlowPlan, 'steps' | 'values'>,
   options: ScriptOptions,
@@ -144,7 +141,7 @@ function stepOf(
   if (condition.isPassedOver) return passedOver(condition.lines)
   const result = recording?.header ?? {}
   if (recording === null || (step.work.kind === 'agent' && !recording.hasEvents)) {
-    // What comes after a failure was not run then, so there is nothing of it.
+    // Steps after a failure did not run, so they have no recording.
     if (failed !== null) return passedOver([`not recorded: the recorded run ended when ${failed.id} failed`])
     if (step.work.kind === 'agent') return { problem: problemOf(found.get(step.id), result) }
   }
@@ -174,12 +171,12 @@ function stepOf(
 
 const MOST_LINE = 1_000
 
-/** One line that has room in a note. */
+/** Returns one line that fits into a note. */
 function line(text: string): string {
   return truncate(text.replace(/\s+/g, ' ').trim(), MOST_LINE)
 }
 
-/** What a step writes into its file; null: nothing. */
+/** Returns the text that a step writes into its file; null: none. */
 function writeOf(
   { work, output: to }: FlowStep,
   recording: StepRecording | null,
@@ -196,7 +193,7 @@ function recordingOf(found: ScriptOptions['found'], { id }: FlowStep): StepRecor
   return one?.kind === 'recording' ? one.recording : null
 }
 
-/** Whether a step is passed over, and what is said of its condition. */
+/** Returns whether a step is skipped, and lines on its condition. */
 function conditionOf(
   { when }: FlowStep,
   known: Known,
@@ -236,14 +233,14 @@ function problemOf(found: FoundRecording | undefined, { skipped }: RecordedResul
   }
 }
 
-/** Why a step had failed when it was recorded; null: it had not. */
+/** Returns why a recorded step failed; null: it did not. */
 function failureOf({ failed, exit, output }: RecordedResult, recording: StepRecording | null): string | null {
   if (failed !== undefined) return failed
-  // Whoever recorded what came of it knows better than its last turn.
+  // A recorded result is more reliable than the last turn.
   return exit === undefined && output === undefined ? (recording?.failure ?? null) : null
 }
 
-/** What a real run would do beside its rounds, with what that came to when it was recorded. */
+/** Returns lines on the other actions of a real run, with their recorded results. */
 function resultLines({ work, verify, retries, approve }: FlowStep, result: RecordedResult): string[] {
   const ran = (exit: number | undefined) => (exit === undefined ? 'not recorded' : `recorded: exit code ${exit}`)
   const { exit, tries, approved } = result
@@ -275,7 +272,7 @@ function detailsOf(step: FlowStep, known: Known, recording: StepRecording | null
   ]
 }
 
-/** What is known of values and of steps, as far as the run has come. */
+/** Known values and step results so far. */
 class Known {
   readonly #values: KnownTexts['values']
   readonly #recorded: Record<string, { text: string }> = {}
@@ -283,7 +280,7 @@ class Known {
 
   constructor({ values }: Pick<FlowPlan, 'values'>, found: ScriptOptions['found']) {
     this.#values = values
-    // Of a condition there is no other record than those of other steps.
+    // Conditions have no recordings except those of other steps.
     for (const each of found.values())
       if (each.kind === 'recording') Object.assign(this.#recorded, valuesOf(each.recording))
   }
@@ -293,7 +290,7 @@ class Known {
     if (came !== null) this.#came.set(step.id, came)
   }
 
-  /** What is known to a step with this recording. What is given now counts before what was recorded. */
+  /** Returns the texts for a step with this recording. Values given now win over recorded ones. */
   textsFor(recording: StepRecording | null): KnownTexts {
     const values = { ...this.#recorded, ...(recording === null ? {} : valuesOf(recording)), ...this.#values }
     return { values, came: this.#came }
@@ -303,11 +300,11 @@ class Known {
     return renderParts(input, this.textsFor(recording))
   }
 
-  /** Whether the prompt or the input of a step is known to be another one than was recorded. */
+  /** Returns whether a step's prompt or input is known to differ from the recording. */
   isChanged({ work }: FlowStep, recording: StepRecording | null, redact: (text: string) => string): boolean {
     const hash = recording?.header.input_sha256
     if (hash === undefined || work.kind === 'command') return false
-    // A value that was left out of the recording is not another recording's.
+    // Values missing in this recording do not come from another one.
     const values = { ...(recording === null ? {} : valuesOf(recording)), ...this.#values }
     const input = renderParts(work.input, { values, came: this.#came })
     return input !== null && inputHash(redact(work.prompt.text), redact(input)) !== hash
@@ -318,7 +315,7 @@ function valuesOf({ header }: StepRecording): Record<string, { text: string }> {
   return Object.fromEntries(Object.entries(header.values ?? {}).map(([name, text]) => [name, { text }]))
 }
 
-/** What a step came to by its recording; null: nothing is known of it. */
+/** Returns a step's result by its recording; null: unknown. */
 function cameOf({ work }: FlowStep, recording: StepRecording | null): StepCame | null {
   if (recording === null) return null
   const { header, hasEvents, lastMessage, failure } = recording
@@ -339,19 +336,19 @@ export interface DryStep {
   id: string
   /** The description, else the id. */
   title: string
-  /** The command line that would do it. */
+  /** Command line that would do it. */
   commandLine: string
-  /** What its agent is given; names without a text stay as they are written. Null: it is a command. */
+  /** Input of its agent; unknown names stay as written. Null: a command. */
   input: string | null
-  /** Commands that have to pass. */
+  /** Commands that must pass. */
   verify: readonly string[]
-  /** Its condition, as it is written; null: none. */
+  /** Its condition as written; null: none. */
   when: string | null
-  /** Where its output goes, with `/`; null: no file. */
+  /** Its output file, with `/`; null: none. */
   output: string | null
 }
 
-/** The steps of a plan as a real run would begin them, from that of the id `from` on; null: all. Pure. */
+/** Returns the steps of a plan as a real run would begin them, from the id `from` on; null: all. Pure. */
 export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, from: string | null): DryStep[] {
   const first = from === null ? 0 : steps.findIndex(({ id }) => id === from)
   const known = { values, came: new Map() }

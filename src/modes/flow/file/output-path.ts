@@ -4,18 +4,18 @@ import { systemErrorCode } from '../../../base/errors.ts'
 import { findObstacle, readTextFile } from '../../../workspace/files/inside-directory.ts'
 import { isInRuntime, isOwnFolder, isPlainPath, RUNTIME_FOLDER } from '../../../workspace/files/write-all.ts'
 
-/** The most bytes of a file that is added to. */
+/** Most bytes of a file to append to. */
 const MOST_ADDED_TO = 16 * 1024 * 1024
 
-/** The output of a step, as its workflow file has it. */
+/** Output of a step, as in its workflow file. */
 interface WantedOutput {
   path: string
   append: boolean
 }
 
 /**
- * Why the output of a step cannot be written to a path below `root`, the real path of the work directory: to go on after the
- * path, without its end; null if it can as things are.
+ * Returns why a step's output cannot be written below `root`, the real path of the work directory, as a clause after the
+ * path; null: it can now.
  * @param others paths of the outputs of other steps
  */
 export async function problemOfOutput(
@@ -45,7 +45,7 @@ function problemOfName(path: string): string | null {
   return isInRuntime(parts) ? `lies in ${RUNTIME_FOLDER}, which is codemachine's own; name another file` : null
 }
 
-/** What is a file to one step cannot be a folder to another. */
+/** One step's file cannot be another step's folder. */
 function problemBeside(path: string, others: readonly string[]): string | null {
   const inIt = others.find(other => other.startsWith(`${path}/`))
   return inIt === undefined

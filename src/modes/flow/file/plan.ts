@@ -2,43 +2,43 @@ import { memberOf } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
-/** The engines that each workflow file can name, beside those of other makers; `exec` is `codex` with arguments of its own. */
+/** Built-in engines for workflow files; `exec` is `codex` with its own arguments. */
 export const FLOW_ENGINES: readonly string[] = ['codex', 'codemachine', 'mock']
 
-/** A mistake in a workflow file; `line` and `column` from 1, of the file as it lies there. */
+/** A mistake in a workflow file; `line` and `column` from 1, as in the file. */
 export interface Mistake {
-  /** As the person named the file. */
+  /** Path as the person typed it. */
   file: string
   line: number
   column: number
-  /** Such as `workflow.steps[2].output.path`, counted from 0; empty: the file as a whole. */
+  /** Such as `workflow.steps[2].output.path`, counted from 0; empty: the whole file. */
   place: string
-  /** What is wrong, and the mend: a sentence without its end. */
+  /** The mistake and its fix: a sentence without its end. */
   problem: string
 }
 
 /** The most steps of one workflow. */
 export const MOST_STEPS = 1_000
-/** The most tries of one step beside its first. */
+/** Most retries of one step. */
 export const MOST_RETRIES = 5
-/** Rounds of a step that is worked on until it is done, if it names no number. */
+/** Default rounds of a step that is worked on until it is done. */
 export const DEFAULT_ROUNDS = 10
 
-/** What a part of an earlier step is taken from. `output`: its last message, or what its command printed. */
+/** Source of an earlier step's part. `output`: its last message, or its command's output. */
 export type StepPart = 'output' | 'answer' | 'exit'
 
-/** A value that is known before the run, or comes from an earlier step. */
+/** A value known before the run, or from an earlier step. */
 export type Reference =
   | { variable: string }
-  /** `field`: the path within the answer; empty: all of it. */
+  /** `field`: path within the answer; empty: all of it. */
   | { step: string; part: StepPart; field: readonly string[] }
 
-/** A template, cut into text and the references in it. */
+/** Parts of a template: text and references. */
 export type TemplatePart = string | Reference
 
-/** What `when` says: one comparison. Numbers are compared as such, all else as text. */
+/** Parsed `when`: one comparison. Numbers are compared as such, everything else as text. */
 export interface Condition {
-  /** As it was written. */
+  /** As written. */
   text: string
   left: TemplatePart
   operator: (typeof OPERATORS)[number]
@@ -47,19 +47,19 @@ export interface Condition {
 
 export const OPERATORS = ['==', '!=', '<=', '>=', '<', '>'] as const
 
-/** A prompt as it was read at the start. */
+/** A prompt as read at the start. */
 export interface FrozenPrompt {
-  /** As it is written in the file. */
+  /** Path as written in the file. */
   path: string
-  /** Where it was found: relative to the work directory, with `/`. */
+  /** Its place: relative to the work directory, with `/`. */
   found: string
   text: string
 }
 
-/** Where the output of a step goes beside the records. `path`: relative to the work directory, with `/`. */
+/** Where a step's output goes, apart from the records. `path`: relative to the work directory, with `/`. */
 type StepOutput = { kind: 'stdout' } | { kind: 'file'; path: string; append: boolean }
 
-/** A step that an agent does. */
+/** A step for an agent. */
 export interface AgentWork {
   kind: 'agent'
   /** As in `[agents.*]`. */
@@ -67,13 +67,13 @@ export interface AgentWork {
   /** One of `FLOW_ENGINES`, or the name of another maker's. */
   engine: string
   model: string | null
-  /** Handed to codex in addition; any: it runs as `codex exec --json`. */
+  /** Further arguments for codex; if any, it runs as `codex exec --json`. */
   args: readonly string[]
   prompt: FrozenPrompt
   input: readonly TemplatePart[]
-  /** What its last message has to fit; null: any text. */
+  /** Schema of its last message; null: any text. */
   schema: JsonSchema | null
-  /** The most rounds, of engine `codemachine`. */
+  /** Most rounds, for engine `codemachine`. */
   rounds: number
 }
 
@@ -83,19 +83,19 @@ export interface CommandWork {
   run: string
 }
 
-/** A step, with all that was read for it. */
+/** A step, with everything that was read for it. */
 export interface FlowStep {
   /** From 1. */
   index: number
-  /** By which other steps name it: a slug, one of its kind in the workflow. */
+  /** Name for other steps: a slug, unique in the workflow. */
   id: string
-  /** Begins the names of its files: `{index}-{stem}.log`. */
+  /** Prefix of its file names: `{index}-{stem}.log`. */
   stem: string
   description: string | null
   work: AgentWork | CommandWork
-  /** Commands that have to pass. */
+  /** Commands that must pass. */
   verify: readonly string[]
-  /** Tries beside the first, 0 to 5. */
+  /** Retries, 0 to 5. */
   retries: number
   /** Whether a person looks at the output first. */
   approve: boolean
@@ -106,76 +106,78 @@ export interface FlowStep {
   output: StepOutput
 }
 
-/** A value as it was read at the start. */
+/** A value as read at the start. */
 export interface FrozenValue {
   text: string
-  /** `given`: by a flag or a file of values; else as `[vars]` has it. */
+  /** `given`: by a flag or a file of values; else its source in `[vars]`. */
   from: 'given' | 'text' | 'file' | 'run'
 }
 
-/** A workflow with everything that it was read from: kept with the session, and never read again. JSON. */
+/** A workflow with all its sources: stored with the session, and never read again. JSON. */
 export interface FlowPlan {
   v: 1
-  /** The file: relative to the work directory with `/`, absolute where it lies outside. */
+  /** The file: relative to the work directory with `/`, absolute if outside. */
   file: string
   name: string
   description: string | null
   steps: readonly FlowStep[]
   values: Readonly<Record<string, FrozenValue>>
-  /** The files that were read, relative to the work directory or absolute, with the hash of their bytes (hex). */
+  /** Files that were read, relative to the work directory or absolute, with the hash of their bytes (hex). */
   sources: readonly { path: string; sha256: string }[]
 }
 
-/** What is known of a step without its texts: in `options` of `session-created`. */
+/** Facts of a step without its texts: in `options` of `session-created`. */
 export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'retries'> {
-  /** What a person sees: the description, else the id. */
+  /** Title for a person: the description, else the id. */
   title: string
-  /** `command`: it is no agent's. */
+  /** `command`: not an agent's. */
   engine: string
   agent: string | null
   model: string | null
-  /** Ids of the steps of which it uses something. */
+  /** Ids of the steps whose results it uses. */
   needs: readonly string[]
   rounds: number
-  /** Null: none is written. */
+  /** Null: it writes no file. */
   path: string | null
-  /** The command line that would do it, cut where it is long. */
+  /** Command line that would do it, cut if long. */
   commandLine: string
-  /** Left out: what the session may write. */
+  /** Left out: the session's rights. */
   readOnly?: true
 }
 
-/** What a step came to in the last run: all that is known of it beside its output. */
+/** Result of a step in the last run, apart from its output. */
 export interface CarriedStep {
   id: string
   mark: 'done' | 'skipped'
   exit: number | null
-  /** The fields of its answer that conditions look at, as in `StepRecord`. */
+  /** Compared fields of its answer, as in `StepRecord`. */
   fields: Readonly<Record<string, string>>
 }
 
-/** How a workflow is run: what the template is told beside the goal. */
+/** How to run a workflow: the template's options. */
 export interface FlowOptions {
-  /** `mock`: everything is replayed. */
+  /** `mock`: replay everything. */
   mode: 'real' | 'mock'
   file: string
   name: string
   steps: readonly StepFacts[]
-  /** What later steps ask of a step beside its output: its exit code, or a field of its answer (`field` empty: all of it). */
+  /**
+   * Parts that later steps use, apart from the output: its exit code, or a field of its answer (`field` empty: all of it).
+   */
   asked: readonly { step: string; part: 'exit' | 'answer'; field: readonly string[] }[]
-  /** Id of the step to begin with; null: the first. The outputs of those before are there. */
+  /** Id of the first step to run; null: the first. Outputs of earlier steps exist. */
   from: string | null
-  /** What is known of the steps before `from`. */
+  /** Known results of the steps before `from`. */
   carried: readonly CarriedStep[]
   continueOnError: boolean
-  /** Whether a replay writes its output files, too. */
+  /** Whether a replay writes its output files too. */
   writes: boolean
   /** Seconds between two events of a replay. */
   pace: number
   verbose: boolean
-  /** Of a replay: how many notes, rounds and writes are shown of each step; left out: it is none. */
+  /** For a replay: number of shown notes, rounds and writes of each step; left out: no replay. */
   shown?: readonly number[]
-  /** Lines that stand below the title of each step in addition; left out: none. */
+  /** Further lines below the title of each step; left out: none. */
   told?: readonly (readonly string[])[]
 }
 
@@ -183,10 +185,10 @@ export interface FlowOptions {
 export const PLAN_NAME = 'plan.json'
 
 const MOST_SLUG = 60
-/** A file system takes names of 255 bytes. */
+/** File systems allow names of 255 bytes. */
 const MOST_SLUG_BYTES = 220
 
-/** Lower case, letters and digits of any script, and single dashes; at most 60 characters; empty if nothing is left. */
+/** Returns a slug: lower case, letters and digits of any script, single dashes; at most 60 characters; may be empty. */
 export function slugOf(text: string): string {
   const words = text
     .normalize('NFC')
@@ -195,14 +197,14 @@ export function slugOf(text: string): string {
   return cutSlug(words.replace(/^-/, ''), MOST_SLUG)
 }
 
-/** The beginning of a slug; no longer in bytes than leaves room for the rest of a file's name. */
+/** Cuts a slug; its bytes must leave space for the rest of a file name. */
 function cutSlug(slug: string, most: number): string {
   const letters = Array.from(slug).slice(0, most)
   while (Buffer.byteLength(letters.join('')) > MOST_SLUG_BYTES) letters.pop()
   return letters.join('').replace(/-$/, '')
 }
 
-/** Those slugs with `-2`, `-3` where one was there before; still at most 60 characters. */
+/** Makes slugs unique with `-2`, `-3`; still at most 60 characters. */
 export function distinctSlugs(slugs: readonly string[]): string[] {
   const taken = new Set<string>()
   const wanted = new Map<string, number>()
@@ -219,12 +221,12 @@ export function distinctSlugs(slugs: readonly string[]): string[] {
   })
 }
 
-/** The stem of a step's files: the slug of its description, or `<agent>-agent`, or `command`. */
+/** Returns the stem of a step's files: the slug of its description, or `<agent>-agent`, or `command`. */
 export function stemOf({ description, agent }: { description: string | null; agent: string | null }): string {
   return slugOf(description ?? '') || (agent === null ? 'command' : `${slugOf(agent)}-agent`)
 }
 
-/** Name of the file with a step's last message, in `memory/`. */
+/** Returns the file name of a step's last message, in `memory/`. */
 export function memoryFileOf({
   index,
   stem,
@@ -235,13 +237,13 @@ export function memoryFileOf({
   return `${index}-${slugOf(description ?? '') === '' ? agent : stem}-agent-result.md`
 }
 
-/** The names that a step's recording may have, in `debug/`, the usual one first. */
+/** Returns the possible names of a step's recording in `debug/`, the main one first. */
 export function recordingFilesOf({ index, stem, work }: Pick<FlowStep, 'index' | 'stem' | 'work'>): string[] {
   const usual = `${index}-${stem}.json`
   return work.kind === 'agent' ? [...new Set([usual, `${index}-${work.agent}-agent.json`])] : [usual]
 }
 
-/** The command line that would do the step: what a person would type. */
+/** Returns the command line that a person would type for the step. */
 export function commandLineOf({ work, verify }: Pick<FlowStep, 'work' | 'verify'>): string {
   if (work.kind === 'command') return work.run
   const model = work.model === null ? [] : ['--model', work.model]
@@ -256,17 +258,17 @@ export function commandLineOf({ work, verify }: Pick<FlowStep, 'work' | 'verify'
   return `cat ${quoted(work.prompt.path)} | ${['codex', 'exec', ...model, ...work.args].map(word).join(' ')}`
 }
 
-/** Whether the round of a step runs as `codex exec`. */
+/** Returns whether a step's round runs as `codex exec`. */
 export function runsAsExec({ engine, args }: Pick<AgentWork, 'engine' | 'args'>): boolean {
   return engine === 'codex' && args.length > 0
 }
 
-/** Whether the round of a step runs on the engine of another maker. */
+/** Returns whether a step's round runs on another maker's engine. */
 export function runsElsewhere({ engine }: Pick<AgentWork, 'engine'>): boolean {
   return !FLOW_ENGINES.includes(engine)
 }
 
-/** What is known of a step without its texts. */
+/** Returns the facts of a step without its texts. */
 export function factsOf(step: FlowStep): StepFacts {
   const { index, id, stem, description, work, retries, output } = step
   const isAgent = work.kind === 'agent'
@@ -290,7 +292,7 @@ export function factsOf(step: FlowStep): StepFacts {
 const MOST_TITLE = 200
 const MOST_LINE = 300
 
-/** How a plan is run, with what is known of its steps without their texts. */
+/** Returns the options of a plan, with the facts of its steps without their texts. */
 export function flowOptionsOf(
   { file, name, steps }: Pick<FlowPlan, 'file' | 'name' | 'steps'>,
   how: Omit<FlowOptions, 'file' | 'name' | 'steps' | 'asked'>,
@@ -298,7 +300,7 @@ export function flowOptionsOf(
   return { ...how, file, name, steps: steps.map(factsOf), asked: askedOf(steps) }
 }
 
-/** What conditions ask of answers, and any step of an exit code. */
+/** Returns the answer fields in conditions, and the exit codes in any step. */
 function askedOf(steps: readonly FlowStep[]): FlowOptions['asked'] {
   const asked = new Map<string, FlowOptions['asked'][number]>()
   for (const { work, when } of steps) {
@@ -316,14 +318,14 @@ function askedOf(steps: readonly FlowStep[]): FlowOptions['asked'] {
   return [...asked.values()]
 }
 
-/** The word by which a field of an answer is known. */
+/** Returns the key of an answer's field. */
 export function fieldKey(field: readonly string[]): string {
   return JSON.stringify(field)
 }
 
 const FIELD_CHARACTERS = 4_000
 
-/** The fields of a step's answer that conditions look at, by `fieldKey`; none where the answer is not known (undefined). */
+/** Returns the compared fields of a step's answer, by `fieldKey`; none for an unknown answer (undefined). */
 export function comparedFields(
   answer: unknown,
   id: string,
@@ -334,13 +336,13 @@ export function comparedFields(
   return Object.fromEntries(fields.map(field => [fieldKey(field), textAt(answer, field).slice(0, FIELD_CHARACTERS)]))
 }
 
-/** The value at that path: a text as it is, else as JSON; empty if there is none. */
+/** Returns the value at that path: a text unchanged, else as JSON; empty if there is none. */
 export function textAt(value: unknown, path: readonly string[]): string {
   const found = path.reduce<unknown>(memberOf, value)
   return typeof found === 'string' ? found : (JSON.stringify(found) ?? '')
 }
 
-/** Ids of the steps of which a step uses something, in its input or its condition; with `only` those of which it uses this. */
+/** Returns the ids of the steps whose results a step uses in its input or condition; `only`: just for this part. */
 export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>, only: StepPart | null = null): string[] {
   const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
   const needed = parts.flatMap(part => {
@@ -351,8 +353,8 @@ export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>, onl
 }
 
 /**
- * Whether a condition holds; what is compared is given as text. Numbers are compared as such; texts that are no numbers
- * are equal or not, and neither less nor greater.
+ * Returns whether a condition is true for two texts. Numbers are compared as such; other texts are only equal or not, never
+ * less or greater.
  */
 export function holds({ operator }: Pick<Condition, 'operator'>, left: string, right: string): boolean {
   const [a, b] = [numberOf(left), numberOf(right)]
@@ -377,7 +379,7 @@ function numberOf(text: string): number | null {
   return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : null
 }
 
-/** A word of a command line, in quotes where a shell would read more into it. */
+/** Quotes a word of a command line if a shell would interpret it. */
 function word(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : quoted(text)
 }
