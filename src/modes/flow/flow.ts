@@ -4,26 +4,26 @@ import type { FlowOptions } from './file/plan.ts'
 import { flowView } from './view.ts'
 import { type FlowWork, firstWork, foldFlow } from './work.ts'
 
-/** A person looks at what an agent said last. */
+/** A person sees an agent's last words. */
 const WORDS_CHARACTERS = 15_000
 
 const STEP: PartKind = {
   words: 'step',
   claims: false,
   free: false,
-  // A step may do all that it has to without changing a file.
+  // A step may succeed without changing a file.
   countsForStall: false,
   delegates: false,
   keepsWords: WORDS_CHARACTERS,
 }
 
-/** What a round is for: one step, or one of the rounds in which a step is worked on until it is done. */
+/** Purpose of a round: one step, or part of a step that is worked on until it is done. */
 const PARTS = {
   step: STEP,
   work: { ...STEP, words: 'working on a step', claims: true, countsForStall: true, delegates: true },
 } satisfies Record<string, PartKind>
 
-/** Rounds may be broken off, and answers refused, so that this is no bound of the work but one of the time without sense. */
+/** Interruptions and refused answers also use rounds, so this limit only stops endless repetition. */
 const ROUNDS_OF_A_TRY = 10
 
 /** The `flow` template: the steps of a workflow file, one after the other. */

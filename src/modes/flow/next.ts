@@ -17,22 +17,21 @@ import {
 import { titleOf } from './view.ts'
 import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './work.ts'
 
-/** What a workflow is carried out with. */
+/** Means of a workflow. */
 interface FlowParts {
   plan: FlowPlan
-  /** The thread of each step that an agent does, by the id of the step. */
+  /** Threads of the agents' steps, by step id. */
   threads: ReadonlyMap<string, ThreadSpec>
 }
 
-/** Of a step that names no timeout: as long as a gate may take that names none, ms. */
+/** For a step without a timeout: as long as a gate without one, ms. */
 const COMMAND_MS = 10 * 60_000
-/** The most of what earlier steps came to that an agent is given, in characters. */
+/** Most characters of earlier steps' results for an agent. */
 const MEMORY_CHARACTERS = 32_000
 
 /**
- * What comes next in a workflow, for the first step that has not ended. In this order: its condition, its round or command,
- * what verifies it, whether a person agrees, its file.
- * Then the claim, for the gates.
+ * Returns the next step of a workflow, for its first open step. In this order: condition, round or command, verification,
+ * approval, file. After all steps comes the claim, for the gates.
  */
 export function nextOfFlow(parts: FlowParts): Pick<Template, 'next' | 'ahead'> {
   const { plan, threads } = parts
@@ -70,7 +69,7 @@ function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts:
   return write ?? note(NOTES.done, `${titleOf(own, step.index)}: done${wordsForFile(step, own)}`)
 }
 
-/** How a step ends that is not worked on, or not any more; null: it is. */
+/** Returns how a step ends without more work; null: work is left. */
 function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step | null {
   const { now } = own
   const title = titleOf(own, step.index)
@@ -85,7 +84,7 @@ function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, par
   return note(NOTES.failed, `${title} failed${tries}: ${onOneLine(now.failed ?? '')}`)
 }
 
-/** What failed, and below it what was printed, in one line. */
+/** Returns a failure, and its output below it, in one line. */
 function onOneLine(text: string): string {
   return text
     .trim()
@@ -105,7 +104,7 @@ function isScope({ work }: FlowStep): boolean {
   return work.kind === 'agent' && work.engine === 'codemachine'
 }
 
-/** The step that it needs and that has come to nothing, in words; null: there is none. What a condition asks of an exit code is known all the same. */
+/** Returns in words the needed step without a result; null: none. A condition still knows an exit code. */
 function missingOf({ work, when }: FlowStep, own: FlowWork): string | null {
   const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
   for (const part of parts) {
@@ -121,7 +120,7 @@ function recordOf(own: FlowWork, id: string): StepRecord | undefined {
   return own.steps[own.options.steps.findIndex(step => step.id === id)]
 }
 
-/** Null: what it looks at is not known. */
+/** Null: its value is unknown. */
 function whetherHolds(when: NonNullable<FlowStep['when']>, own: FlowWork, plan: FlowPlan): boolean | null {
   const [left, right] = [comparedText(when.left, own, plan), comparedText(when.right, own, plan)]
   return left === null || right === null ? null : holds(when, left, right)
@@ -136,10 +135,10 @@ function comparedText(part: TemplatePart, own: FlowWork, { values }: FlowPlan): 
   return record.fields[fieldKey(part.field)] ?? null
 }
 
-/** The most of why a step's last claim was refused that is told with its failure, characters. */
+/** Most characters of a refused claim's reason that a step's failure shows. */
 const MOST_REFUSAL = 400
 
-/** The round or the command of a step. */
+/** Returns the round or command of a step. */
 function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
   const { work } = step
   if (work.kind === 'command') return command(work.run, step, session)
@@ -172,7 +171,7 @@ function roundOf(
     ...materials(own),
     ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
     ...(work.schema === null ? {} : { answer: { name: nameOfTry(step.id, own.steps[own.at]), schema: work.schema } }),
-    // What a workflow asks for is what stands in its step, and no more.
+    // A workflow asks only for the text in its step.
     ...(isLong
       ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) }
       : { tellsGoal: true }),
@@ -180,23 +179,23 @@ function roundOf(
   return { kind: 'round', round }
 }
 
-/** A replay takes the time that a person gave it. */
+/** Sets the person's pace for a replay. */
 function atPace(thread: ThreadSpec, { options: { pace } }: FlowWork): ThreadSpec {
   const { recording } = thread
   if (recording === undefined) return thread
   return { ...thread, recording: { ...recording, pace: pace === 0 ? 'at-once' : { seconds: pace } } }
 }
 
-/** The input of a round of a step that is worked on until it is done. */
+/** Input of a round of a step that is worked on until it is done. */
 const GO_ON = 'Continue with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
-/** The input of a step that has none. */
+/** Input of a step without its own. */
 const DO_IT = 'Do what your instructions say.'
 
 function isEmpty(parts: readonly InputPart[]): boolean {
   return parts.every(part => typeof part === 'string' && part.trim() === '')
 }
 
-/** By which an answer is asked for: refusals in a row are counted for each try. */
+/** Returns the answer's name: refusals in a row count per try. */
 function nameOfTry(id: string, record: StepRecord | undefined): string {
   const again = record?.triedAgain ?? 0
   return again === 0 ? id : `${id}~${again + 1}`
@@ -215,7 +214,7 @@ function partOfStep({ part, field }: Extract<Reference, { step: string }>, recor
   return field.length === 0 ? { output } : { output, member: field }
 }
 
-/** What the next try is told of the one before it. */
+/** Returns notes on the last try for the next one. */
 function toldOfTry({ now }: FlowWork): string[] {
   return [
     ...(now.failed === null ? [] : [`\n\nThe try before this one failed:\n${now.failed}`]),
@@ -227,13 +226,13 @@ function toldOfTry({ now }: FlowWork): string[] {
 
 const MOST_NOTICES = 100_000
 
-/** What a round of one step is told beside its input is what a person says; of a step of many rounds, all that there is to know. */
+/** Returns notices for a round: only a person's words for a step of one round, all of them for a step of many. */
 function notices({ notices }: SessionState, isLong: boolean): string[] {
   const told = isLong ? notices : notices.filter(({ from }) => from === 'person')
   return told.length === 0 ? [] : [`\n\nBefore anything else:\n${fitNotices(told, MOST_NOTICES).join('\n')}`]
 }
 
-/** What the agents of earlier steps came to, the newest first. */
+/** Returns the results of earlier agents, newest first. */
 function materials(own: FlowWork): Pick<RoundSpec, 'materials' | 'materialsMost'> {
   const earlier = own.options.steps.slice(0, own.at).flatMap(({ engine }, at) => {
     const output = own.steps[at]?.output ?? null
@@ -266,12 +265,12 @@ function decisionOn(step: FlowStep, own: FlowWork): Decision {
   }
 }
 
-/** The name of the look at the file that a step adds to. */
+/** Returns the name of the look at the file that a step appends to. */
 export function lookOf({ index }: Pick<FlowStep, 'index'>): string {
   return `file-of-step-${index}`
 }
 
-/** How its output gets into its file; null: it is there, or none is wanted. */
+/** Returns the step that writes its output to its file; null: written, or not wanted. */
 function writeOf(step: FlowStep, own: FlowWork): OwnStep | null {
   const { now, options } = own
   if (step.output.kind === 'stdout' || now.hasWritten) return null
@@ -284,7 +283,7 @@ function writeOf(step: FlowStep, own: FlowWork): OwnStep | null {
   return { kind: 'write', files: [{ path, output, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
 }
 
-/** The most characters of an output that are told with `--verbose`. */
+/** Most characters of an output to show with `--verbose`. */
 const MOST_SHOWN = 200
 
 function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string {
@@ -293,7 +292,7 @@ function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string 
   return head === '' ? file : `${file}: ${truncate(head, MOST_SHOWN)}`
 }
 
-/** Once all steps have ended: the gates decide, where nothing failed and nothing was replayed. */
+/** Returns the step after all others: the gates decide, if nothing failed and nothing was replayed. */
 function afterAll(own: FlowWork, session: SessionState, plan: FlowPlan): Step {
   const failed = own.steps.flatMap(({ mark }, at) => (mark === 'failed' ? [at] : []))
   if (failed.length > 0) return { kind: 'end', outcome: failedEnd(own, failed) }

@@ -7,20 +7,20 @@ import { lookOf } from './next.ts'
 import { titleOf } from './view.ts'
 import { type FlowWork, NOTES, workOf } from './work.ts'
 
-/** What a replay is carried out with. */
+/** Means of a replay. */
 interface ReplayParts {
   plan: FlowPlan
   script: MockScript
   threads: ReadonlyMap<string, ThreadSpec>
 }
 
-/** Begin the notes on a step that failed, and on one that was skipped: `passed over` in earlier journals. */
+/** Prefixes of notes on a failed, and on a skipped step: `passed over` in earlier journals. */
 const FAILED = /^failed,/
 const SKIPPED = /^(?:skipped|passed over)/
 
 /**
- * What comes next in a workflow that is replayed: what is to be shown of each step, in its order. All of it was known when the
- * session began, so that nothing is decided here.
+ * Returns the next part of a replayed workflow, in order. Everything was known at the session's start, so it decides
+ * nothing.
  */
 export function nextOfReplay({ plan, script, threads }: ReplayParts): Pick<Template, 'next' | 'ahead'> {
   const byId = new Map(script.steps.map(step => [step.id, step]))
@@ -43,11 +43,11 @@ function endOf({ now }: FlowWork): Extract<Step, { kind: 'end' }>['outcome'] {
   return { kind: 'needs-person', reason: `An output could not be written: ${now.failed}`, hint: null, goalOnly: true }
 }
 
-/** All that is shown of a step. */
+/** Returns everything to show of a step. */
 function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpec | undefined): Step[] {
   const title = `${titleOf(own, step.index)}: `
   const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text })
-  // Where a round is shown, that names the step for what comes after it.
+  // A shown round already names the step.
   const named = (text: string) => ({ ...note(text), text: `${title}${text}` })
   return [
     ...shown.before.map(named),
@@ -70,7 +70,7 @@ function roundOf(
 ): Step {
   const recording = { path, name, pace: pace === 0 ? ('at-once' as const) : { seconds: pace } }
   const { readOnly: _, tools: __, args: ___, ...replayed } = thread
-  // What it was given when it was recorded is not known here.
+  // The recorded input is unknown here.
   return {
     kind: 'round',
     round: { thread: { ...replayed, engine: 'replay', recording }, part: 'step', input: '', keep: step.id },

@@ -3,7 +3,7 @@ import type { BoardMark, BoardRow } from '../../core/view.ts'
 import type { StepFacts } from './file/plan.ts'
 import type { FlowWork, StepRecord } from './work.ts'
 
-/** How a workflow is told: its steps, with what did each of them, and what it came to. */
+/** View of a workflow: its steps, with their agents and results. */
 export const flowView: TemplateView<FlowWork> = {
   step: ({ kind, name }, own) => {
     const title = titleOf(own, own.at + 1)
@@ -39,7 +39,7 @@ export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index
   return `Step ${index}/${steps.length}: ${steps[index - 1]?.title ?? ''}`
 }
 
-/** What stands below the title of a step. */
+/** Returns the lines below a step's title. */
 function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, session: SessionState): string[] {
   const again = steps[at]?.triedAgain ?? 0
   const line = options.mode === 'mock' || options.verbose ? [facts.commandLine] : []
@@ -62,12 +62,12 @@ const MARKS: Readonly<Record<StepRecord['mark'], BoardMark>> = {
   'to-do': 'to-do',
   done: 'done',
   failed: 'failed',
-  // Its condition did not hold: nobody has to look at it.
+  // Its condition was false: nobody has to act.
   skipped: 'done',
   'left-out': 'parked',
 }
 
-/** @param session that of the step that is worked on; null: it is another one */
+/** @param session that of the current step; null: another step */
 function rowOf(facts: StepFacts, record: StepRecord | undefined, session: SessionState | null): BoardRow {
   const mark = record === undefined ? 'to-do' : MARKS[record.mark]
   const since = session?.running?.startedAt ?? session?.step?.since ?? null
@@ -81,7 +81,7 @@ function rowOf(facts: StepFacts, record: StepRecord | undefined, session: Sessio
   }
 }
 
-/** ` (1 min 20 s, 12,345 tokens)`; empty where nothing is known. */
+/** Returns ` (1 min 20 s, 12,345 tokens)`; empty if unknown. */
 function factsOfEnd({ mark, ms, tokens }: StepRecord): string {
   const words = { skipped: 'skipped', 'left-out': 'left out', failed: 'failed', done: '', 'to-do': '' }[mark]
   const facts = [...(words === '' ? [] : [words]), ...timeOf({ ms, tokens })]
@@ -101,7 +101,7 @@ function grouped(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** The steps, each with how it ended and where its output is. */
+/** Returns a table of the steps with result and output. */
 function tableOf({ options, steps }: FlowWork): { head: string[]; rows: string[][] } {
   const rows = options.steps.map((facts, at) => {
     const record = steps[at]

@@ -5,79 +5,79 @@ import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { comparedFields, type FlowOptions, type StepFacts } from './file/plan.ts'
 
-/** How a step has ended; `left-out`: it needs one that has failed. */
+/** How a step ended; `left-out`: it needs a failed one. */
 type StepMark = 'to-do' | 'done' | 'failed' | 'skipped' | 'left-out'
 
-/** What is known of a step. */
+/** State of a step. */
 export interface StepRecord {
   mark: StepMark
-  /** How often it was begun anew, beside the first time. */
+  /** Number of retries. */
   triedAgain: number
-  /** How long its rounds and commands took, ms; and the tokens of these rounds. */
+  /** Time of its rounds and commands, ms; tokens of these rounds. */
   ms: number
   tokens: number
-  /** Of a command that ended by itself; of an agent 0 once it is done; null: not known. */
+  /** Exit code of a command that ended by itself; for a finished agent 0; null: unknown. */
   exit: number | null
-  /** Its last message, or what its command printed; null: nothing. */
+  /** Its last message, or its command's output; null: none. */
   output: Output | null
-  /** Its answer, as JSON; null: it was asked for none. */
+  /** Its answer as JSON; null: none was requested. */
   answer: Output | null
-  /** The fields of its answer that conditions look at, by `fieldKey` of the plan; what has no room here is left out. */
+  /** Compared fields of its answer, by `fieldKey` of the plan; those that do not fit are left out. */
   fields: Readonly<Record<string, string>>
-  /** Why it failed or was passed over, a sentence; null: it was not. */
+  /** A sentence why it failed or was skipped; null: neither. */
   why: string | null
 }
 
-/** The file that is added to, as it was looked at; `gone`: it was not there. */
+/** State of the file to append to; `gone`: it was missing. */
 type Behind = { bytes: number; sha256: string } | 'gone'
 
-/** The step that is worked on, and what has come of it in its present try. */
+/** Current step, with the results of its current try. */
 interface StepNow {
-  /** Tries that have failed since the step, or the session, was begun last; and why the last one did. */
+  /** Failed tries since the step or the session last began, and the reason of the last one. */
   failures: number
   failed: string | null
-  /** What a person wants to be other than the try before this one had it; null: they have not said. */
+  /** A person's request for changes to the last try; null: none. */
   wanted: string | null
-  /** Whether its agent or its command has done its part. */
+  /** Whether its agent or command is done. */
   hasWorked: boolean
   exit: number | null
   output: Output | null
   answer: Output | null
   fields: Readonly<Record<string, string>>
-  /** The agent's last message, or the end of what the command printed; at most 15,000 characters. */
+  /** The agent's last message, or the end of the command's output; at most 15,000 characters. */
   words: string
-  /** How long the input of its last round was, in characters; null: there was none. */
+  /** Input length of its last round, in characters; null: no round. */
   inputCharacters: number | null
-  /** Why the answer of the present round was refused; null: it was not. And how often in this try. */
+  /** Why this round's answer was refused; null: it was not. And the refusals of this try. */
   refused: string | null
   refusals: number
-  /** Rounds of this try that used up one. */
+  /** Counted rounds of this try. */
   rounds: number
-  /** How many of the commands that verify it have passed. */
+  /** Number of its verify commands that passed. */
   verified: number
   isApproved: boolean
   behind: Behind | null
-  /** How often its output could not be added to its file. */
+  /** Number of failed appends to its file. */
   missed: number
   hasWritten: boolean
-  /** What of a replay has been shown of it. */
+  /** Number of its shown parts in a replay. */
   shown: number
 }
 
-/** What a workflow keeps of what has happened. */
+/** Memory of a workflow. */
 export interface FlowWork {
   options: FlowOptions
   steps: readonly StepRecord[]
-  /** Index of the step that is worked on, from 0; the number of steps once all have ended. */
+  /** Index of the current step, from 0; the number of steps once all have ended. */
   at: number
   now: StepNow
-  /** Whether a person has said that it stops here. */
+  /** Whether a person has decided to stop here. */
   isStopped: boolean
-  /** Why the claim at the end was refused; null: it was not. */
+  /** Why the final claim was refused; null: it was not. */
   refused: string | null
 }
 
-/** The names of the notes with which a step ends. */
+/** Names of the notes that end a step. */
 export const NOTES = {
   done: 'step-done',
   skipped: 'step-skipped',
@@ -85,10 +85,10 @@ export const NOTES = {
   leftOut: 'step-left-out',
 } as const
 
-/** Begins the ids of the decisions on outputs. */
+/** Id prefix of the decisions on outputs. */
 export const APPROVE = 'approve-'
 
-/** Of a session of this template. */
+/** Returns the memory of a session of this template. */
 export function workOf({ work }: Pick<SessionState, 'work'>): FlowWork {
   return work as FlowWork
 }
@@ -127,7 +127,7 @@ const FIRST_TRY: StepNow = {
   shown: 0,
 }
 
-/** What a workflow begins with; a session that runs it again from a step has what that kept of the steps before. */
+/** Returns the first memory; a rerun from a step gets the stored results of earlier steps. */
 export function firstWork({ options: told, outputs = [] }: EventOf<'session-created'>): FlowWork {
   const options = told as FlowOptions
   const begin = options.from === null ? 0 : options.steps.findIndex(({ id }) => id === options.from)
@@ -142,12 +142,12 @@ export function firstWork({ options: told, outputs = [] }: EventOf<'session-crea
   return { options, steps, at: Math.max(0, begin), now: FIRST_TRY, isStopped: false, refused: null }
 }
 
-/** Name of the output that holds the answer of an earlier session's step. */
+/** Name of the output with the answer of an earlier session's step. */
 function answerOf(id: string): string {
   return `${id}.answer`
 }
 
-/** What a workflow keeps after this event. Pure. */
+/** Returns a workflow's memory after this event. Pure. */
 export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): FlowWork {
   const { at, options } = own
   if (event.type === 'session-resumed') return resumed(own, session)
@@ -167,7 +167,7 @@ export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionSta
     case 'round-ended':
       return afterRound(counted(own, event.durationMs, event.tokens?.total ?? 0), event, session)
     case 'scope-left':
-      // One of another step is left before this one begins.
+      // The scope of another step ends before this one begins.
       return event.name === step.id ? afterScope(own, event) : own
     case 'command-ran':
       return afterCommand(counted(own, event.durationMs, 0), event, step)
@@ -195,7 +195,7 @@ function withRecord(own: FlowWork, at: number, change: (record: StepRecord) => S
   return record === undefined ? own : { ...own, steps: own.steps.with(at, change(record)) }
 }
 
-/** Another try of the present step, from its beginning. */
+/** Begins another try of the current step. */
 function tryAgain(own: FlowWork, more: Partial<StepNow>): FlowWork {
   const { now } = own
   const again = withRecord(own, own.at, record => ({ ...record, triedAgain: record.triedAgain + 1 }))
@@ -209,7 +209,7 @@ function tryFailed(own: FlowWork, why: string): FlowWork {
   return tryAgain(own, { failures: failures + 1, failed: clipEnd(why, MOST_WHY), exit, wanted })
 }
 
-/** A person who goes on has looked at what failed, and wants it tried once more. */
+/** A person who resumes has seen the failure, and wants another try. */
 function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   if (ended === null) return own
   const open = openAgain(own)
@@ -227,7 +227,7 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   }
 }
 
-/** The indexes of the steps that failed or were left out, and of those that were passed over for what such a step came to. */
+/** Returns the indexes of failed and left-out steps, and of those skipped because of their results. */
 function openAgain({ options: { from, steps }, steps: records }: FlowWork): ReadonlySet<number> {
   const begin = from === null ? 0 : steps.findIndex(({ id }) => id === from)
   const ids = new Set<string>()
@@ -249,7 +249,7 @@ const MARKS: Readonly<Record<string, StepMark>> = {
   [NOTES.leftOut]: 'left-out',
 }
 
-/** A note ends a step; the next one is that which has not ended. */
+/** Ends a step by its note; the next open step follows. */
 function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
   const mark = MARKS[name]
   if (mark === undefined) return own
@@ -266,7 +266,7 @@ function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
   return { ...ended, at: next === -1 ? options.steps.length : next, now: FIRST_TRY }
 }
 
-/** A replay decides nothing: what it has shown is counted. */
+/** A replay decides nothing: it counts the shown parts. */
 function foldShown(own: FlowWork, event: SessionEvent): FlowWork {
   switch (event.type) {
     case 'noted':
@@ -286,7 +286,7 @@ function foldShown(own: FlowWork, event: SessionEvent): FlowWork {
   }
 }
 
-/** One more of what is shown of the present step, which may say how the step had ended; after the last of it the next step has its turn. */
+/** Counts a shown part of the current step, which may say its result; after the last part the next step follows. */
 function shownOne(own: FlowWork, mark: StepMark | null, why: string): FlowWork {
   const { options, now } = own
   const after = withRecord(withNow(own, { shown: now.shown + 1 }), own.at, record =>
@@ -295,7 +295,7 @@ function shownOne(own: FlowWork, mark: StepMark | null, why: string): FlowWork {
   return after.now.shown < (options.shown?.[own.at] ?? 0) ? after : nextShown(after)
 }
 
-/** The next step of which something is shown; each before it has ended. */
+/** Moves to the next step with a part to show; all before it have ended. */
 function nextShown(own: FlowWork): FlowWork {
   const { options } = own
   const next = options.steps.findIndex((_, at) => at > own.at && (options.shown?.[at] ?? 0) > 0)
@@ -314,7 +314,7 @@ function nextShown(own: FlowWork): FlowWork {
 function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, session: SessionState): FlowWork {
   const { running, windingDown } = session
   const isScope = running?.part === 'work'
-  // It is tried again, or the session ends for it.
+  // It is retried, or the session ends for it.
   if (!counts && !session.replayed) return own
   const words = running?.lastWords ?? ''
   if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0), words })
@@ -326,7 +326,7 @@ function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, 
   return refusals < MOST_ANSWER_REFUSALS ? own : tryFailed(own, `Its answer did not fit. ${refused}`)
 }
 
-/** A step that is worked on until it is done is so once its claim was accepted. */
+/** A step that is worked on until it is done ends with its accepted claim. */
 function afterScope(own: FlowWork, { outcome, why }: EventOf<'scope-left'>): FlowWork {
   if (outcome !== 'done') return tryFailed(own, why ?? 'It was given up.')
   const { refused } = own.now
@@ -341,12 +341,12 @@ function afterCommand(own: FlowWork, event: EventOf<'command-ran'>, step: StepFa
   }
   const ran = withNow(own, { exit: exitCode, output: kept ?? null, words: output })
   const isAsked = options.asked.some(each => each.step === step.id && each.part === 'exit')
-  // What a later step asks for is its result, and not its failure.
+  // If a later step uses its exit code, a failure is its result.
   const isResult = status === 'failed' && exitCode !== null && isAsked && now.failures >= step.retries
   return status === 'passed' || isResult ? withNow(ran, { hasWorked: true }) : tryFailed(ran, wordsForFailed(event))
 }
 
-/** How a command did not pass, with the end of what it printed. */
+/** Describes a failed command, with the end of its output. */
 function wordsForFailed({ name, status, exitCode, problem, output }: EventOf<'command-ran'>): string {
   const how = {
     passed: 'passed',
@@ -371,7 +371,7 @@ function behindOf(result: unknown): Behind {
   return typeof result === 'object' && result !== null ? (result as Behind) : 'gone'
 }
 
-/** The file may have been another by the time that it was added to. */
+/** The file may have changed before the append. */
 const MOST_LOOKS = 3
 
 function afterWrite(own: FlowWork, { problem }: EventOf<'wrote'>): FlowWork {

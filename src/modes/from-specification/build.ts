@@ -3,14 +3,14 @@ import type { PartKind, SessionState } from '../../core/state/state.ts'
 import type { TemplateKind } from '../../core/template.ts'
 import type { BuildPart, BuildWork } from './next.ts'
 
-/** A round of a build that only works; each kind says what is different. */
+/** A working round of a build; each kind adds its differences. */
 const WORKS = { claims: false, free: false, countsForStall: true, delegates: false, keepsWords: 400 } as const
 
-/** The kinds of rounds; only a last look may claim that all is done. */
+/** Kinds of rounds; only a last look may claim that all is done. */
 const PARTS = {
   'team-building': { ...WORKS, words: 'team building', countsForStall: false },
   orchestration: { ...WORKS, words: 'building', delegates: true },
-  // It is needed whole.
+  // The summary must be complete.
   summary: { ...WORKS, words: 'summary', free: true, keepsWords: 8000 },
   'last-look': { ...WORKS, words: 'last look', claims: true },
 } satisfies Record<BuildPart, PartKind>
@@ -20,7 +20,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   name: 'build',
   description: 'a team of agents plans it, builds it task by task, and tests it',
   command: 'codemachine start --template build',
-  // Each of its tasks takes some.
+  // Each task takes several rounds.
   defaultRounds: () => 50,
   parts: PARTS,
   hasPlan: true,
@@ -36,7 +36,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   open: async setup => await (await import('./effects.ts')).openBuild(setup),
 }
 
-/** What comes before the words of a summary. */
+/** Text before the words of a summary. */
 const WHOSE_SUMMARY = 'From the agent that sums up: a claim, not a proof.'
 
 function foldBuild(own: BuildWork, event: SessionEvent, session: SessionState): BuildWork {
@@ -50,10 +50,10 @@ function foldBuild(own: BuildWork, event: SessionEvent, session: SessionState): 
   }
 }
 
-/** Nothing has to be mended; whoever claimed it only has to look once more. */
+/** Nothing needs a fix; whoever claimed it must only look once more. */
 const LOOK_AGAIN = new Set<string>(['tree-changed', 'round-not-completed', 'memory-broken'])
 
-/** After a round: what it was to mend has been looked at, and what it summed up is kept. */
+/** After a round, required fixes count as looked at, and its summary is stored. */
 function afterRound(own: BuildWork, { outcome }: EventOf<'round-ended'>, { running }: SessionState): BuildWork {
   if (running === null || outcome.class !== 'worked') return own
   const summary = running.part === 'summary' ? running.lastWords : null

@@ -28,7 +28,7 @@ const LEADS: Readonly<Record<BuildPart, MainAgentName>> = {
   summary: 'project-summarizer',
 }
 
-/** Makes a build ready: its threads, and the project's own prompts, which are kept once there is a plan. */
+/** Prepares a build: its threads, and the project's own prompts, which are stored once there is a plan. */
 export async function openBuild(setup: TemplateSetup): Promise<Template> {
   const { directory, agents, isPlanReady, tell } = setup
   const team = withoutFolder(agents.sub)
@@ -74,7 +74,7 @@ export async function openBuild(setup: TemplateSetup): Promise<Template> {
   }
 }
 
-/** The thread of one kind of round. Never uses a prompt of the project's own, as agents could have written it. */
+/** Returns the thread of one kind of round. It never uses a prompt of the project, because agents could have written it. */
 async function threadOf(
   setup: TemplateSetup,
   part: BuildPart,

@@ -10,18 +10,18 @@ import type { SessionState } from '../../core/state/state.ts'
 import type { Template } from '../../core/template.ts'
 import { replanInput, withNotices } from '../../session/proof/review-input.ts'
 
-/** What a build keeps of what has happened, beside its plan. */
+/** Memory of a build, apart from its plan. */
 export interface BuildWork {
-  /** True after a refused claim whose reason has to be mended, until an agent has worked on it. */
+  /** True after a refused claim that needs a fix, until an agent has worked on it. */
   mends: boolean
   /** The last summary; null before the first. */
   summary: string | null
 }
 
-/** What a round of a build is for. */
+/** Purposes of a build's rounds. */
 export type BuildPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
 
-/** The threads of a build's rounds, one for each of its main agents, and one that changes the plan as a person says. */
+/** Threads of a build's rounds, one per main agent, and one for a person's change of plan. */
 interface BuildThreads {
   teamBuilder: ThreadSpec
   masterMind: ThreadSpec
@@ -31,14 +31,14 @@ interface BuildThreads {
   replan: ThreadSpec
 }
 
-/** What the master mind is told when it goes on; `lastTask`: the last in the plan that is done, null if none is. Pure. */
+/** Returns the master mind's input for a continuation; `lastTask`: the plan's last finished task, null: none. Pure. */
 type RetryInput = (state: { lastTask: string | null; summary: string }) => string
 
 type Step = ReturnType<Template['next']>
 
 /**
- * The `build` template. A round builds the team and makes the plan. Then the master mind has the tasks done; each time it
- * stops, a round sums up the state. When all tasks are done, a last look may claim *done*.
+ * The `build` template. A round builds the team and makes the plan. Then the master mind gets the tasks done; after each of
+ * its stops a round writes a summary. When all tasks are done, a last look may claim *done*.
  */
 export function nextOfBuild(threads: BuildThreads, retryInput: RetryInput): Pick<Template, 'next' | 'ahead'> {
   return {
@@ -59,14 +59,14 @@ export function nextOfBuild(threads: BuildThreads, retryInput: RetryInput): Pick
       if (running === null && taskPlan?.state === 'ready') return taskPlan.isLetGo ? threads.masterMind : null
       if (running === null) return threads.teamBuilder
       if (running.part === 'orchestration' || running.part === 'last-look') return threads.summarizer
-      // Whether what the team builder writes is a plan is not known yet.
+      // It is not known yet whether the team builder's files are a plan.
       if (running.part === 'team-building') return null
       return isAllDone(taskPlan, workOf({ work })) ? threads.lastLook : threads.masterMind
     },
   }
 }
 
-/** Whether a round took tasks out of the plan that was cut off, or is followed by a change of plan. */
+/** Returns whether an interrupted round, or one before a change of plan, removed tasks from the plan. */
 function hasLostTasks({ taskPlan, last, replan }: SessionState, { tasks }: MemorySnapshot): boolean {
   if (taskPlan?.state !== 'ready') return false
   const isUnjudged = replan !== null && !taskPlan.judged && last !== null && last.part !== null
@@ -75,7 +75,7 @@ function hasLostTasks({ taskPlan, last, replan }: SessionState, { tasks }: Memor
   return taskPlan.tasks.some(({ id }) => !present.has(id))
 }
 
-/** Before there is a plan. */
+/** Returns the step before there is a plan. */
 function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: BuildThreads): Step {
   const { last, notices } = session
   if (last?.part === 'team-building' && last.outcome.class === 'worked' && !plan.judged) {
@@ -103,7 +103,9 @@ function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome
   }
 }
 
-/** The files that problems with a plan are about; a line is a problem, and begins with its file. `more`: not all are listed. */
+/**
+ * Returns the files of a plan's problems; each line is a problem that begins with its file. `more`: the list is incomplete.
+ */
 function filesIn(problems: string): { files: string[]; more: boolean } {
   const named = problems.split('\n').flatMap(line => FILE.exec(line)?.[1] ?? [])
   const files = [...new Set(named)]
@@ -115,7 +117,7 @@ function filesIn(problems: string): { files: string[]; more: boolean } {
 const PLAN_FILE = '.codemachine/plan/tasks.json'
 const FILE = /^(\.codemachine[\\/].+?)(?:: | is | has | cannot be used )/
 
-/** Once there is a plan. */
+/** Returns the step once there is a plan. */
 function nextOfPlan(
   session: SessionState,
   plan: TaskPlan,
@@ -135,7 +137,7 @@ function nextOfPlan(
   if (last !== null && wantsSummary(last)) {
     return { kind: 'round', round: { thread: threads.summarizer, input: SUM_UP, part: 'summary' } }
   }
-  // A person has put something into the plan, or taken something out.
+  // A person added tasks to the plan, or removed some.
   if (plan.judged && !isOfPlan(memory, plan)) return { kind: 'check', check: 'tasks' }
   if (!plan.isLetGo) {
     const isStopped = session.decided?.id === PLAN_DECISION && session.decided.choice === PLAN_CHOICES.stop
@@ -149,7 +151,7 @@ function nextOfPlan(
   return { kind: 'round', round: { thread: threads.masterMind, input, part: 'orchestration' } }
 }
 
-/** What a person is asked who wants to see the plan before it is carried out. */
+/** Returns the question to a person who wants to see the plan before it runs. */
 function planDecision({ tasks }: TaskPlan): Decision {
   return {
     id: PLAN_DECISION,

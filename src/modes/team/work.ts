@@ -2,31 +2,31 @@ import { truncate } from '../../base/text.ts'
 import type { EventOf } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 
-/** A role that can have an engine of its own. */
+/** A role that can have its own engine. */
 export type TeamEngine = 'planner' | 'worker' | 'reviewer'
 
-/** What a team is told beside its goal, frozen when its session begins. */
+/** Options of a team, frozen at its session's start. */
 export interface TeamOptions {
-  /** `all`: plan, work and review; else that alone. */
+  /** `all`: plan, work and review; else only that part. */
   mode: 'all' | 'plan' | 'work' | 'review'
-  /** The step of the mode `work`; null in the others. */
+  /** Step of the mode `work`; null in the others. */
   step: string | null
   /** Whether workers work without tools: each answer is a command that codemachine runs. */
   stepwise: boolean
-  /** The engines of roles; left out: that of the rounds. The worker's says how to test, too. */
+  /** Engines of roles; left out: that of the rounds. The worker's also finds out how to test. */
   engines?: Partial<Record<TeamEngine, string>>
-  /** How often issues of high severity become steps, and the result is reviewed again: 0 to 3. */
+  /** How often high issues become steps with a new review: 0 to 3. */
   repair: number
-  /** `auto`: nobody is asked about the plan, nor whether a secret may be used where there is the network. */
+  /** `auto`: nobody is asked about the plan, or the use of a secret with network. */
   accept: 'ask' | 'auto'
   /**
-   * Where it was called: an absolute path, the file that says how the run went and the folder of its log, relative to that,
-   * with `/`; null: nothing is written there.
+   * Absolute path of the calling directory, the run's file and its log folder, relative to it, with `/`; null: nothing is
+   * written there.
    */
   workspace: { directory: string; run: string; logs: string } | null
   /**
-   * Of the modes `work` and `review`: what the session before it in the project had come to, and of `review` the steps of the newest
-   * session that had some; left out: nothing that is known.
+   * For `work` and `review`: the result of the project's last session, and for `review` the steps of the newest session with
+   * steps; left out: unknown.
    */
   earlier?: Pick<TeamWork, 'plan' | 'review' | 'howToTest'> & Partial<Pick<TeamWork, 'steps'>>
 }
@@ -42,148 +42,148 @@ export interface PlannedStep {
   description: string
   /** Whether its commands need the network; left out: no. */
   network?: boolean
-  /** Ids of earlier steps without which it makes no sense; left out: none. */
+  /** Ids of earlier steps that it needs; left out: none. */
   needs?: readonly number[]
 }
 
 /**
- * `checking`: its worker says that it is done, and the commands run that it has named; `skipped`: a step that it needs has failed;
- * `needs-secret`: it goes on once a person has given it.
+ * `checking`: its worker reported it done, and its named commands run; `skipped`: a needed step failed; `needs-secret`: it
+ * waits for a person's secret.
  */
 export type StepStatus = 'to-do' | 'running' | 'checking' | 'done' | 'failed' | 'skipped' | 'needs-secret'
 
-/** A step of the work, and what came of it so far. */
+/** A step of the work, with its results so far. */
 export interface StepWork {
   id: number
   description: string
   needs: readonly number[]
   network: boolean
-  /** `planned`: of the planner; `repair`: of a review or a refused claim; `alone`: of a person, in the mode `work`. */
+  /** `planned`: by the planner; `repair`: from a review or a refused claim; `alone`: by a person, in the mode `work`. */
   kind: 'planned' | 'repair' | 'alone'
   status: StepStatus
-  /** How many of its rounds have come to their end and left it undone. */
+  /** Number of its complete rounds that left it undone. */
   tries: number
-  /** How many of its rounds were broken off because a file with a secret was found. */
+  /** Number of its rounds interrupted because of a file with a secret. */
   leaks: number
-  /** How many of its rounds have ended with a person being asked for a secret. */
+  /** Number of its rounds that ended with a request for a secret. */
   asks: number
-  /** The secret that it waits for; null: none. */
+  /** Secret that it waits for; null: none. */
   waitsFor: WantedKey | null
-  /** Whether its worker has said in the present round that it is done; null: it has said nothing that can be used. */
+  /** Whether its worker reported it done in this round; null: no usable answer. */
   said: boolean | null
-  /** What the worker has said of it last; null: nothing yet. */
+  /** The worker's last words on it; null: none yet. */
   thoughts: string | null
-  /** What was missing the last time, or why it has failed or is skipped; null: nothing. */
+  /** What was last missing, or why it failed or was skipped; null: nothing. */
   missing: string | null
-  /** Commands that have to pass before it is done, as its worker named them. */
+  /** Commands named by its worker that must pass before it is done. */
   checks: readonly string[]
-  /** How many of these have passed. */
+  /** How many of these passed. */
   passed: number
-  /** How many commands were run for it. */
+  /** Number of commands that ran for it. */
   commands: number
   /** The last 20 of them. */
   told: readonly ToldCommand[]
-  /** What its rounds have changed, at most 50 paths. */
+  /** Changed paths of its rounds, at most 50. */
   files: readonly string[]
-  /** When it was begun; Unix time, ms; null: not yet. */
+  /** Start time; Unix time, ms; null: not begun. */
   since: number | null
 }
 
 /**
- * A secret that a step waits for. `given`: it may be there, and is to be looked for; `asked`: a person is to be asked; `later`: nobody
- * has given it yet, and the other steps go on.
+ * A secret that a step waits for. `given`: look for it; `asked`: ask a person; `later`: nobody gave it yet, and the other
+ * steps continue.
  */
 export interface WantedKey {
   key: string
   question: string
-  /** Why the one that is there does not work, in the words of the worker; null: none is there. */
+  /** Why the stored one does not work, in the worker's words; null: none is stored. */
   reason: string | null
   state: 'given' | 'asked' | 'later'
-  /** Why what a person gave does not work, a sentence; null: nothing was given. */
+  /** A sentence why a person's value does not work; null: none was given. */
   problem: string | null
-  /** How often a person was asked. */
+  /** Number of requests to a person. */
   asked: number
 }
 
 /** A command in short. */
 export interface ToldCommand {
-  /** At most 400 characters, as the end of what it printed. */
+  /** At most 400 characters, like the end of its output. */
   command: string
   exitCode: number | null
   output: string
 }
 
-/** What the reviewer answers. */
+/** The reviewer's answer. */
 export interface TeamReview {
   overall_assessment: string
   issues: readonly { type: string; description: string; severity: 'low' | 'medium' | 'high' }[]
   suggestions: readonly string[]
 }
 
-/** A way to see whether it works. */
+/** A way to test the result. */
 export interface HowToTest {
-  /** What it is for. */
+  /** Its purpose. */
   for: string
   command: string
-  /** How it ended when codemachine ran it; null: it was not run. */
+  /** Its result when codemachine ran it; null: not run. */
   ran: { status: EventOf<'command-ran'>['status']; exitCode: number | null; durationMs: number } | null
-  /** Why it was not run, such as `needs the network`; null: it was, or is to be. */
+  /** Why it was not run, such as `needs the network`; null: it was, or will be. */
   why: string | null
 }
 
-/** What a team keeps of what has happened. */
+/** Memory of a team. */
 export interface TeamWork {
   options: TeamOptions
   /** As typed. */
   goal: string
   plan: TeamPlan | null
-  /** Whether commands of the session reach the network. */
+  /** Whether commands of the session have network. */
   hasNetwork: boolean
   /** Whether a person has accepted the plan. */
   isAccepted: boolean
-  /** Whether the planner alone has done its part, in the mode `plan`, and nobody has wanted more. */
+  /** Whether in the mode `plan` the planner is done, and nobody wants more. */
   isOnlyPlanned: boolean
-  /** What a person wants otherwise in the plan, and has not been planned yet; null: nothing. */
+  /** A person's requested change of the plan that is not planned yet; null: none. */
   wanted: string | null
-  /** How often a person has had it planned again. */
+  /** How often a person requested a new plan. */
   replans: number
-  /** What a person decided of a plan that needs the network, where the run has none; null: that was not asked yet. */
+  /** A person's decision on a plan that needs the network in a run without it; null: not asked yet. */
   network: 'go-on' | 'allow' | null
-  /** Whether it was said which steps will fail without the network. */
+  /** Whether the note on steps that will fail without network was written. */
   isNetworkTold: boolean
-  /** Whether secrets may be used by commands that reach the network; null: that was not asked yet; false: not now. */
+  /** Whether commands with network may use secrets; null: not asked yet; false: not now. */
   secretsMeetNetwork: boolean | null
   steps: readonly StepWork[]
-  /** Secrets that were looked for last; `ok`: it is there, and its check passes. */
+  /** Secrets from the last look; `ok`: it exists, and its check passes. */
   secrets: readonly { key: string; ok: boolean; problem: string | null }[]
-  /** What was found of ways to start and test it; null: that was not looked for yet. */
+  /** Found ways to start and test it; null: not looked for yet. */
   found: ProjectFiles | null
   howToTest: readonly HowToTest[] | null
   review: TeamReview | null
-  /** Whether the review is of the project as it is. */
+  /** Whether the review is of the current files. */
   isReviewed: boolean
-  /** How often issues have become steps. */
+  /** How often issues became steps. */
   repairs: number
-  /** How often a claim that was refused has become a step. */
+  /** How often a refused claim became a step. */
   mends: number
-  /** How often commands of the test that failed have become steps; left out: never. */
+  /** How often failed test commands became steps; left out: never. */
   testRepairs?: number
-  /** Whether PROJECT_INFO.json says how it stands now. */
+  /** Whether PROJECT_INFO.json is up to date. */
   isWritten: boolean
-  /** Why it could not be written, a sentence; null: it was, or is to be. */
+  /** A sentence why it was not written; null: it was, or will be. */
   writeProblem: string | null
 }
 
-/** What there is in the project by which a person starts and tests it. */
+/** Files of the project for a person who starts and tests it. */
 export interface ProjectFiles {
-  /** Relative to the project, with `/`; `text`: what of it says that, at most 4,000 characters. */
+  /** Relative to the project, with `/`; `text`: their relevant part, at most 4,000 characters. */
   files: readonly { path: string; text: string }[]
 }
 
-/** What a team is at now. */
+/** Phases of a team. */
 type TeamPhase = 'planning' | 'steps' | 'testing' | 'reviewing' | 'ending'
 
-/** What is to be done next, by what was done. Pure. */
+/** Returns the current phase. Pure. */
 export function phaseOf(own: TeamWork): TeamPhase {
   const { options, plan, steps } = own
   const plans = options.mode === 'all' || options.mode === 'plan'
@@ -196,12 +196,12 @@ export function phaseOf(own: TeamWork): TeamPhase {
   return 'ending'
 }
 
-/** Whether the plan is carried out, by a person's word or because nobody is to be asked. */
+/** Returns whether the plan may run, by a person's word or because nobody is asked. */
 function isPlanTaken({ isAccepted, options, isOnlyPlanned }: TeamWork): boolean {
   return !isOnlyPlanned && (isAccepted || options.accept === 'auto')
 }
 
-/** Whether something can be done for a step now. */
+/** Returns whether a step can be worked on now. */
 function isToBeDone({ status, waitsFor, needs }: StepWork, steps: readonly StepWork[]): boolean {
   if (status === 'running' || status === 'checking') return true
   if (status === 'needs-secret') return waitsFor?.state !== 'later'
@@ -212,15 +212,15 @@ function isTested({ howToTest }: TeamWork): boolean {
   return howToTest?.every(({ ran, why }) => ran !== null || why !== null) ?? false
 }
 
-/** The ways to test it that were run here and did not pass. */
+/** Returns the ways to test it that ran here and failed. */
 export function failedTests({ howToTest }: Pick<TeamWork, 'howToTest'>): readonly HowToTest[] {
   return (howToTest ?? []).filter(({ ran }) => ran !== null && ran.status !== 'passed')
 }
 
-/** The note after which the ways to test it that did not pass become a step. */
+/** Note after which failed tests become a step. */
 export const TESTS_NOTE = 'tests-failed'
 
-/** The step that mends them. */
+/** Returns the step that fixes them. */
 export function wordsForFailedTests(own: Pick<TeamWork, 'howToTest'>): string {
   const failed = failedTests(own).map(({ for: purpose, command, ran }) => {
     const how = ran?.status === 'failed' ? `exit code ${ran.exitCode ?? 'unknown'}` : ran?.status
@@ -231,18 +231,18 @@ export function wordsForFailedTests(own: Pick<TeamWork, 'howToTest'>): string {
 
 const MOST_TOLD = 400
 
-/** The steps that are done because their worker says so: it has named no command that shows it. */
+/** Returns the steps that are done only by their worker's word, without a check command. */
 export function uncheckedSteps({ steps }: Pick<TeamWork, 'steps'>): readonly StepWork[] {
   return steps.filter(({ status, checks }) => status === 'done' && checks.length === 0)
 }
 
-/** Whether a command of the test is to be run now. */
+/** Returns whether a test command must run now. */
 export function pendingTest(own: TeamWork): string | null {
   if (phaseOf(own) !== 'testing') return null
   return own.howToTest?.find(({ ran, why }) => ran === null && why === null)?.command ?? null
 }
 
-/** The work of a session of this template. */
+/** Returns the memory of a session of this template. */
 export function workOf({ work }: Pick<SessionState, 'work'>): TeamWork {
   return work as TeamWork
 }

@@ -9,14 +9,17 @@ import type { FlowPlan } from './plan.ts'
 /** Name of the folder of a project's workflows. */
 export const FLOW_FOLDER = '.codex-flow'
 
-/** Where the files that a workflow file names are looked for. Absolute real paths. */
+/** Where to search the files that a workflow file names. Absolute real paths. */
 export interface SearchPath {
   root: string
-  /** In this order: the folder of the file, the nearest `.codex-flow` above it, the project's root. */
+  /** In order: the folder of the file, the nearest `.codex-flow` above it, the project's root. */
   folders: readonly string[]
 }
 
-/** A text that was read for a workflow. `found`: relative to the project's root with `/`, absolute where it lies outside. `sha256`: of its bytes, hex. */
+/**
+ * A text read for a workflow. `found`: relative to the project's root with `/`, absolute if outside. `sha256`: of its bytes,
+ * hex.
+ */
 export interface ReadText {
   found: string
   text: string
@@ -31,14 +34,14 @@ export interface KindOfText {
   mayBeEmpty?: boolean
 }
 
-/** Where the files are looked for that the workflow file at `path` names; both absolute, and `root` a real path. */
+/** Returns where to search the files that the workflow file at `path` names; both absolute, and `root` a real path. */
 export async function searchPathOf(path: string, root: string): Promise<SearchPath> {
   const folder = await realpath(dirname(path))
   const near = await nearestFlowFolder(folder, root)
   return { root, folders: [...new Set([folder, ...(near === null ? [] : [near]), root])] }
 }
 
-/** A path relative to the project's root, with `/`; absolute where it lies outside. */
+/** Returns a path relative to the project's root, with `/`; absolute if outside. */
 export function shownPath(root: string, path: string): string {
   return pathInside(root, path) ?? path
 }
@@ -72,7 +75,10 @@ export async function readNear(
   return { problem: await notThere(written, inside, where, kind) }
 }
 
-/** The files of a plan that are not there any more, or not as they were read. `path` as in the plan; `root`: of its project. */
+/**
+ * Returns the files of a plan that are missing, or changed since they were read. `path` as in the plan; `root`: of its
+ * project.
+ */
 export async function changedSources(
   sources: FlowPlan['sources'],
   root: string,
@@ -86,7 +92,7 @@ export async function changedSources(
   return changed
 }
 
-/** No file is read for a plan that is longer, in bytes. */
+/** A longer plan, in bytes, reads no file. */
 const MOST_OF_SOURCE = 1024 * 1024
 
 async function nearestFlowFolder(folder: string, root: string): Promise<string | null> {
@@ -98,7 +104,7 @@ async function nearestFlowFolder(folder: string, root: string): Promise<string |
   }
 }
 
-/** Not a link to one. */
+/** Returns whether it is a folder, and no link to one. */
 async function isFolder(path: string): Promise<boolean> {
   const stat = await lstat(path).catch(() => null)
   return stat?.isDirectory() ?? false
@@ -113,7 +119,7 @@ function problemOfPath(written: string): string | null {
   return null
 }
 
-/** Whether a file may be read that is looked for in a folder. */
+/** Returns whether a file found in a folder may be read. */
 function isAllowed(path: string, folder: string, { root }: SearchPath): boolean {
   return isWithin(root, path) || isWithin(folder, path)
 }
@@ -125,7 +131,7 @@ async function isThere(path: string): Promise<boolean> {
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return false
-    // It is there; why it cannot be read is said where it is.
+    // It exists; the reader reports why it is unreadable.
     if (code !== null) return true
     throw error
   }
@@ -175,10 +181,10 @@ function listed(words: readonly string[]): string {
   return words.length === 1 ? `${words[0]}` : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
 
-/** The most files of a folder that are compared with a name. */
+/** Most files of a folder to compare with a name. */
 const MOST_COMPARED = 500
 
-/** The path of a file with a name like that, in the same folder. */
+/** Returns the path of a file with a similar name in the same folder. */
 async function nearestFile(written: string, folders: readonly string[]): Promise<string | null> {
   for (const folder of folders) {
     const near = nearestName(basename(written), await filesIn(dirname(join(folder, written))))

@@ -17,46 +17,46 @@ import {
 } from './plan.ts'
 
 /**
- * The first line of a recording, which codemachine writes: of which step it is, and on what input. All but `type` and `v`
- * may be left out; a recording of `codex exec --json` has no such line at all. What came of the step stands in the first
- * line, or in a last one of the type `codemachine.result`.
+ * First line of a recording, by codemachine: the step and its input. All but `type` and `v` are optional; a recording of
+ * `codex exec --json` has no such line. The step's result is in this line, or in a last one of the type
+ * `codemachine.result`.
  */
 export interface RecordingHeader extends RecordedResult {
   /** Id of the step. */
   step?: string | undefined
-  /** The workflow that recorded it, by its file (relative to the work directory) and its name. */
+  /** Workflow that recorded it: file (relative to the work directory) and name. */
   workflow?: { file: string; name: string } | undefined
-  /** `inputHash` of what it was given; left out: not known, and then nothing is compared. */
+  /** `inputHash` of its input; left out: unknown, so nothing is compared. */
   input_sha256?: string | undefined
-  /** Texts of the variables that it uses and that came of a command (`{ run = … }`), as they were then. */
+  /** Recorded texts of its variables that come from a command (`{ run = … }`). */
   values?: Readonly<Record<string, string>> | undefined
   /** Id of the session that recorded it. */
   session?: string | undefined
 }
 
-/** What came of a step, beside what its codex said. */
+/** Result of a step, apart from codex's own lines. */
 export interface RecordedResult {
-  /** Exit code of its command, or with which codex ended. */
+  /** Exit code of its command, or of codex. */
   exit?: number | undefined
-  /** What its command printed; of an agent: its last message, where that is not the recording's. */
+  /** Output of its command; for an agent, its last message, if the recording has another. */
   output?: string | undefined
-  /** How often it was tried, the first one included. */
+  /** Number of tries, the first one included. */
   tries?: number | undefined
   /** Its `verify` commands, with the exit code of each. */
   verify?: readonly { run: string; exit: number }[] | undefined
-  /** Whether a person took its output. */
+  /** Whether a person approved its output. */
   approved?: boolean | undefined
-  /** Why it has failed; left out: it has not. */
+  /** Why it failed; left out: it did not. */
   failed?: string | undefined
-  /** Why it was passed over; left out: it was not. */
+  /** Why it was skipped; left out: it was not. */
   skipped?: string | undefined
 }
 
-/** The version of these lines that is written, and read. */
+/** Version of these lines, for reading and writing. */
 const VERSION = 1
 const FIRST_LINE = 'codemachine.recording'
 const LAST_LINE = 'codemachine.result'
-/** Begins the type of every line that is codemachine's own, and none of codex. */
+/** Type prefix of codemachine's own lines; codex has none with it. */
 const OWN_LINES = 'codemachine.'
 
 const result = {
@@ -79,24 +79,24 @@ const header = v.object({
 })
 
 /**
- * A line of a recording that is codemachine's own: `header`: the first one; `result`: one at the end; `newer`: its version,
- * which this codemachine does not know; `broken`: it has another shape. Null: it is a line of codex, or none at all.
+ * One of codemachine's own lines. `header`: the first; `result`: at the end; `newer`: an unknown version; `broken`: another
+ * shape. Null: a line of codex, or no such line.
  */
 type OwnLine = { header: RecordingHeader } | { result: RecordedResult } | { newer: number } | 'broken' | null
 
-/** The first line of a recording, without its line end. What is given is without secrets. */
+/** Returns the first line of a recording, without line end. Its input must be free of secrets. */
 export function firstLine(header: RecordingHeader): string {
   return JSON.stringify({ type: FIRST_LINE, v: VERSION, ...header })
 }
 
-/** The last line of a recording: what came of the step. */
+/** Returns the last line of a recording: the step's result. */
 export function lastLine(result: RecordedResult): string {
   return JSON.stringify({ type: LAST_LINE, v: VERSION, ...result })
 }
 
-/** What a line says that is codemachine's own. */
+/** Reads one of codemachine's own lines. */
 export function readOwnLine(line: string): OwnLine {
-  // Nothing else is parsed twice.
+  // Parse no other line twice.
   if (!line.slice(0, LONGEST_START).includes(OWN_LINES)) return null
   const value = parsedOrNull(line)
   if (!v.is(ownLine, value)) return null
@@ -109,32 +109,29 @@ export function readOwnLine(line: string): OwnLine {
   return read.success ? { header: read.output } : 'broken'
 }
 
-/** `type` is the first member of such a line; a little room for another writer. */
+/** `type` is the first member of such a line; allow some space for another writer. */
 const LONGEST_START = 200
 
 /**
- * By which the prompt and the input of a step are told from others (hex). The input is as it was rendered, without what is
- * added to it (material of earlier steps, why a try has failed); both without secrets. Line ends count as one.
+ * Returns the hash (hex) of a step's prompt and input. The input is the rendered one, without additions (earlier steps'
+ * material, failures of tries); both without secrets. All line ends count as one.
  */
 export function inputHash(prompt: string, input: string): string {
   const text = JSON.stringify([prompt, input].map(each => each.replace(/\r\n?/g, '\n')))
   return createHash('sha256').update(text).digest('hex')
 }
 
-/**
- * What is known of a step that has ended; null: that is not. `answer`: its value, where it has one. `skipped`: it was passed
- * over, and all of it is empty text.
- */
+/** Result of an ended step; null: unknown. `answer`: its value, if it has one. `skipped`: all its parts are empty text. */
 export type StepCame = { output: string | null; exit: number | null; answer: unknown } | 'skipped'
 
-/** Where the texts come from that a template refers to. */
+/** Texts for the references of a template. */
 export interface KnownTexts {
   values: Readonly<Record<string, Pick<FrozenValue, 'text'>>>
-  /** By the id of the step. */
+  /** By step id. */
   came: ReadonlyMap<string, StepCame>
 }
 
-/** The text that a reference stands for; null where it is not known. */
+/** Returns the text of a reference; null: unknown. */
 export function textOf(part: TemplatePart, { values, came }: KnownTexts): string | null {
   if (typeof part === 'string') return part
   if ('variable' in part) return Object.hasOwn(values, part.variable) ? (values[part.variable]?.text ?? null) : null
@@ -143,7 +140,7 @@ export function textOf(part: TemplatePart, { values, came }: KnownTexts): string
   return step === undefined ? null : textOfStep(step, part)
 }
 
-/** A template with its texts, in one pass: nothing in a value is expanded. Null where one of them is not known. */
+/** Renders a template in one pass: it expands nothing in a value. Null if a text is unknown. */
 export function renderParts(parts: readonly TemplatePart[], known: KnownTexts): string | null {
   const texts = parts.map(part => textOf(part, known))
   return texts.includes(null) ? null : texts.join('')
@@ -165,15 +162,15 @@ function textOfStep(
   }
 }
 
-/** Name of the kept text that is the recording of a step, as it was when the session began. */
+/** Name of the kept text with a step's recording at the session's start. */
 export function keptRecording({ index }: Pick<FlowStep, 'index'>): string {
   return `recording-${index}.jsonl`
 }
 
-/** Where recordings lie, relative to the work directory. */
+/** Folder of recordings, relative to the work directory. */
 export const DEBUG_FOLDER = '.codex-flow/runtime/debug'
 
-/** What a recording says; its lines are not kept. */
+/** Content of a recording, without its lines. */
 export interface StepRecording extends Said {
   /** Relative to the work directory, with `/`. */
   path: string
@@ -182,36 +179,36 @@ export interface StepRecording extends Said {
   sha256: string
 }
 
-/** What the lines of a recording say. */
+/** Content of a recording's lines. */
 interface Said {
-  /** What codemachine says in its first line and its last one; empty where it has none. */
+  /** Values of codemachine's first and last line; empty without them. */
   header: RecordingHeader
-  /** Whether codex says anything in it that is shown. */
+  /** Whether it has visible lines of codex. */
   hasEvents: boolean
   /** Whether a turn begins in it. */
   hasTurn: boolean
   /** The last message of its agent; null: there is none. */
   lastMessage: string | null
-  /** How its last turn failed, in the words of codex; null: it did not, or there is no turn. */
+  /** Why its last turn failed, in codex's words; null: it did not, or there is no turn. */
   failure: string | null
 }
 
-/** What was found of a step's recording. `problem`: goes on after the path, as in `is a link`. */
+/** Result of a search for a step's recording. `problem`: a clause after the path, as in `is a link`. */
 export type FoundRecording =
   | { kind: 'recording'; recording: StepRecording }
   /** `looked`: the names of the files, relative to the work directory. */
   | { kind: 'missing'; looked: readonly string[] }
   | { kind: 'broken'; path: string; problem: string }
 
-/** The largest recording that is read, bytes. */
+/** Largest recording to read, in bytes. */
 const MOST_BYTES = 64 * 1024 * 1024
 /** Characters of a file's name that a recording has. */
 const MOST_NAMED = 200
 
 /**
- * Looks for the recording of a step of a workflow below `root`, the real path of the work directory, and reads it once; of
- * one that names its workflow that has to be this one. Agents can write
- * there: never through a link, bounded, and nothing in it is believed but as text. Throws `Interrupted` with the signal.
+ * Finds a step's recording below `root`, the real path of the work directory, and reads it once. A named workflow in it must
+ * be this one. Agents can write there: it follows no link, is bounded, and trusts nothing but text. Throws `Interrupted`
+ * with the signal.
  */
 export async function findRecording(
   root: string,
@@ -239,17 +236,17 @@ export async function findRecording(
   return { kind: 'missing', looked }
 }
 
-/** The UTF-8 text of a recording that was found, so that what is played is what was read; null if it has changed since. */
+/** Returns the UTF-8 text of a found recording, so that the played text is the checked one; null: changed since. */
 export async function bytesOfRecording(
   root: string,
   { path, bytes, sha256, hasTurn }: Pick<StepRecording, 'path' | 'bytes' | 'sha256' | 'hasTurn'>,
 ): Promise<Buffer | null> {
   const now = await bytesInside(root, path)
   if (now === 'missing' || 'problem' in now) return null
-  // One that grows counts as what it was.
+  // A growing file counts as what it was.
   const same = now.subarray(0, bytes)
   if (sha256Of(same) !== sha256) return null
-  // What shows no turn was written by hand, or cut: it is played as one.
+  // A recording without a turn was written by hand, or cut: play it as one turn.
   return hasTurn ? withoutMark(same) : Buffer.concat([Buffer.from('{"type":"turn.started"}\n'), withoutMark(same)])
 }
 
@@ -283,12 +280,12 @@ function readRecording(bytes: Buffer): Omit<StepRecording, 'path'> | { problem: 
   return { bytes: bytes.length, sha256: sha256Of(bytes), ...said }
 }
 
-/** Without its byte order mark. */
+/** Removes the byte order mark. */
 function withoutMark(bytes: Buffer): Buffer {
   return bytes.toString('utf8', 0, 3) === '\uFEFF' ? bytes.subarray(3) : bytes
 }
 
-/** One after the other: all of them at once would take several times the memory of the file. */
+/** One at a time: all lines together would need several times the file's memory. */
 function* linesOf(bytes: Buffer): Iterable<string> {
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf(10, from)
@@ -298,7 +295,7 @@ function* linesOf(bytes: Buffer): Iterable<string> {
   }
 }
 
-/** What lines say, whether of `codex exec --json` or of an app-server; all others are passed over. */
+/** Reads lines of `codex exec --json` or of an app-server; skips all others. */
 function saidIn(lines: Iterable<string>): Said | { problem: string } {
   const said: Said = { header: {}, hasEvents: false, hasTurn: false, lastMessage: null, failure: null }
   let result: RecordedResult = {}
@@ -311,7 +308,7 @@ function saidIn(lines: Iterable<string>): Said | { problem: string } {
         problem: `was recorded by a newer codemachine (its lines are of version ${own.newer}); update codemachine, or record the step again`,
       }
     else if ('header' in own) said.header = { ...said.header, ...own.header }
-    // Of more than one the last counts: the step was done again.
+    // Of several, the last counts: the step was done again.
     else result = own.result
   }
   return { ...said, header: { ...said.header, ...result } }
@@ -320,7 +317,7 @@ function saidIn(lines: Iterable<string>): Said | { problem: string } {
 function addLineOfCodex(said: Said, line: string): void {
   const value = parsedOrNull(line)
   const [type, method] = [memberOf(value, 'type'), memberOf(value, 'method')]
-  // By the name that `codex exec --json` has for it.
+  // Use the event names of `codex exec --json`.
   const kind = typeof type === 'string' ? type : typeof method === 'string' ? method.replace('/', '.') : ''
   const body = typeof type === 'string' ? value : memberOf(value, 'params')
   if (!EVENTS.has(kind)) return
@@ -334,7 +331,7 @@ function addLineOfCodex(said: Said, line: string): void {
       said.failure = saidAt(body, 'error', 'message') ?? NO_REASON
       return
     case 'turn.completed':
-      // An app-server says so of one that failed, too.
+      // An app-server reports a failed turn this way too.
       if (saidAt(body, 'turn', 'status') === 'failed')
         said.failure = saidAt(body, 'turn', 'error', 'message') ?? NO_REASON
       return

@@ -1,19 +1,21 @@
 import { nearestName, truncate } from '../../../base/text.ts'
 import { type Condition, OPERATORS, type Reference, type StepPart, type TemplatePart } from './plan.ts'
 
-/** What a template or a condition names, and what is wrong with it; `offset`: the index of the character in the text. */
+/** References of a template or condition, and their problems; `offset`: character index in the text. */
 export interface References {
   references: readonly { reference: Reference; offset: number }[]
   /** Sentences without their ends. */
   problems: readonly { problem: string; offset: number }[]
 }
 
-/** Whether a variable can have this name: letters, digits, `_` and `-`, the first a letter or `_`, and not `steps`. */
+/**
+ * Returns whether a variable can have this name: letters, digits, `_` and `-`, the first a letter or `_`, and not `steps`.
+ */
 export function isVariableName(name: string): boolean {
   return VARIABLE.test(name) && name !== STEPS
 }
 
-/** How a name of a variable is to be: completes `use …`. */
+/** Rule for a variable's name: completes `use …`. */
 export const VARIABLE_NAME =
   'a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps"'
 
@@ -22,7 +24,7 @@ const STEPS = 'steps'
 const PARTS = ['output', 'answer', 'exit'] as const satisfies readonly StepPart[]
 const HOW = 'write {{NAME}}, {{steps.ID.output}}, {{steps.ID.answer.FIELD}} or {{steps.ID.exit}}'
 
-/** Cuts a template into text and references; what is no reference between `{{` and `}}` is a problem. */
+/** Cuts a template into text and references; anything else between `{{` and `}}` is a problem. */
 export function parseTemplate(text: string): References & { parts: readonly TemplatePart[] } {
   const parts: TemplatePart[] = []
   const references: { reference: Reference; offset: number }[] = []
@@ -46,7 +48,9 @@ export function parseTemplate(text: string): References & { parts: readonly Temp
   return { parts: from < text.length ? [...parts, text.slice(from)] : parts, references, problems }
 }
 
-/** The first `{{…}}` in a text that would name a value; null if there is none. `{{.Names}}` of another program is none. */
+/**
+ * Returns the first `{{…}}` in a text that would name a value; null: none. `{{.Names}}` of another program does not count.
+ */
 export function firstReference(text: string): string | null {
   for (const [reference, inner = ''] of text.matchAll(/\{\{([^{}]{1,300})\}\}/g)) {
     if ('reference' in parseReference(inner)) return reference
@@ -54,7 +58,7 @@ export function firstReference(text: string): string | null {
   return null
 }
 
-/** Reads what stands between `{{` and `}}`. */
+/** Parses the text between `{{` and `}}`. */
 function parseReference(inner: string): { reference: Reference } | { problem: string } {
   const name = inner.trim()
   const [first = '', step = '', part, ...field] = name.split('.')
@@ -76,7 +80,7 @@ function parseReference(inner: string): { reference: Reference } | { problem: st
   return { reference: { step, part: known, field } }
 }
 
-/** Reads what `when` says: one comparison of two values, at least one of them a reference. */
+/** Parses `when`: one comparison of two values, at least one of them a reference. */
 export function parseCondition(text: string): References & { condition: Condition | null } {
   const refused = (problem: string, offset: number) => ({
     condition: null,
@@ -122,12 +126,12 @@ const EXAMPLE = '"{{steps.test.exit}} != 0"'
 
 interface Side {
   part: TemplatePart
-  /** Where it begins, and where it ends. */
+  /** Its start and end. */
   offset: number
   end: number
 }
 
-/** One side of a comparison from an index on: a reference, a text in quotes or a word. */
+/** Parses one side of a comparison from an index on: a reference, a quoted text or a word. */
 function parseSide(text: string, from: number): Side | { problem: string; offset: number } {
   const offset = from + text.slice(from).search(/\S|$/)
   const rest = text.slice(offset)

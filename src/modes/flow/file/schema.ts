@@ -2,10 +2,10 @@ import { isJsonObject, memberOf, parseJson } from '../../../base/json.ts'
 import { nearestName, truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
-/** `problem`: why an answer cannot be checked with it; goes on after the file's name, without its end. */
+/** `problem`: why it cannot check an answer; a clause after the file's name, without its end. */
 export type ReadSchema = { schema: JsonSchema } | { problem: string }
 
-/** Reads the text of a JSON Schema that an answer can be checked with: draft 2020-12, references within the file only. */
+/** Reads a JSON Schema that can check an answer: draft 2020-12, references within the file only. */
 export async function readSchema(text: string): Promise<ReadSchema> {
   const parsed = parseJson(text)
   if (!parsed.ok) return { problem: `is not valid JSON: ${parsed.problem.replace(/\.$/, '')}` }
@@ -26,20 +26,20 @@ export async function readSchema(text: string): Promise<ReadSchema> {
   }
 }
 
-/** Goes on after the file's name. */
+/** Its message follows the file's name. */
 class SchemaProblem extends Error {}
 
 interface Where {
   /** Such as `properties.name`; empty: the whole schema. */
   place: string
-  /** How deep it stands. */
+  /** Its depth. */
   level: number
-  /** The schemas that were checked. */
+  /** Checked schemas. */
   parts: Set<unknown>
 }
 
 const MOST_LEVELS = 64
-/** The most schemas that one value is checked by: references can double it with each line. */
+/** Most schemas that check one value: references can double them with each line. */
 const MOST_FOR_ONE_VALUE = 10_000
 const MOST_IN_A_ROW = 500
 const MOST_SHOWN = 60
@@ -124,7 +124,7 @@ function checkNamedNames(value: unknown, where: Where): void {
   for (const [name, names] of membersOf(value, where)) NAMES(names, below(where, name))
 }
 
-/** Within a schema it would change where references lead. */
+/** Inside a schema it would change the target of references. */
 function checkId(value: unknown, where: Where): void {
   TEXT(value, where)
   if (where.level > 1) throw wrong(where, 'may stand only at the top of the schema; leave it out')
@@ -172,7 +172,7 @@ function pointerParts(reference: string): string[] {
   }
 }
 
-/** By what the same value is checked, too. */
+/** Schemas that check the same value too. */
 const SAME_VALUE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else']
 
 interface Costs extends Pick<Where, 'parts'> {
@@ -180,7 +180,7 @@ interface Costs extends Pick<Where, 'parts'> {
   costs: Map<unknown, number | 'open'>
 }
 
-/** By how many schemas a value is checked: one must not lead back to itself, nor to too many others. */
+/** Counts the schemas that check a value: none may lead back to itself, nor to too many others. */
 function costOf(schema: unknown, costs: Costs, level: number): number {
   if (!isJsonObject(schema)) return 1
   if (level > MOST_IN_A_ROW)
@@ -202,14 +202,14 @@ function costOf(schema: unknown, costs: Costs, level: number): number {
   return cost
 }
 
-/** The schema that a reference within the file leads to. */
+/** Returns the schema that a reference within the file names. */
 function targetOf(reference: string, { root, parts }: Costs): unknown {
   const target = pointerParts(reference).reduce<unknown>(memberOf, root)
   if (parts.has(target) || typeof target === 'boolean') return target
   throw new SchemaProblem(`has the "$ref" ${shown(reference)}, which leads to no schema in this file; correct it`)
 }
 
-/** Answers are objects, and so is what models take as the shape of one. */
+/** Answers are objects, and models accept only an object's schema. */
 function checkRoot({ type }: JsonSchema): void {
   const types = Array.isArray(type) ? type : [type]
   if (type !== undefined && !types.includes('object')) {
@@ -217,7 +217,7 @@ function checkRoot({ type }: JsonSchema): void {
   }
 }
 
-/** What only the checker itself finds. It marks the schemas that it has seen, so it gets a copy. */
+/** Finds problems that only the checker itself sees. It marks the schemas it visits, so it gets a copy. */
 async function tryOut(text: string): Promise<void> {
   const { schemaProblem } = await import('../../../core/rules/answer-schema.ts')
   try {

@@ -6,32 +6,32 @@ import { readBoundedText } from '../../../platform/files.ts'
 import { parseToml, tomlTree } from '../../../platform/toml.ts'
 import { isVariableName, VARIABLE_NAME } from './references.ts'
 
-/** Values of variables that a person gave with a run, by name. */
+/** Values of variables that a person gave for a run, by name. */
 export type GivenValues = ReadonlyMap<string, string>
 
-/** The name of a secret that a text holds; null: it holds none. */
+/** Returns the name of a secret in a text; null: none. */
 export type SecretIn = (text: string) => string | null
 
 interface ValueSources {
-  /** What stands behind each `--var`: `key=value`, `key=@file`, `key=@-`. */
+  /** Value of each `--var`: `key=value`, `key=@file`, `key=@-`. */
   given: readonly string[]
-  /** What stands behind `--vars-file`; null: nothing. */
+  /** Value of `--vars-file`; null: none. */
   file: string | null
-  /** Absolute; where the person stands. */
+  /** The person's current directory; absolute. */
   directory: string
   /** Reads the standard input to its end. */
   stdin: () => Promise<string>
   secretIn: SecretIn
 }
 
-/** The most of one value, in bytes. */
+/** Largest value, in bytes. */
 export const MOST_VALUE = 1024 * 1024
-/** The most of a file of values, in bytes. */
+/** Largest file of values, in bytes. */
 const MOST_FILE = 4 * MOST_VALUE
-/** The most characters of a variable's name. */
+/** Longest name of a variable, in characters. */
 const MOST_NAME = 100
 
-/** Reads the values that a person gives: those of `--var` count before those of the file. Throws a `UserError` for a wrong one. */
+/** Reads a person's values: those of `--var` win over those of the file. Throws a `UserError` for a wrong one. */
 export async function readValues({ given, file, directory, stdin, secretIn }: ValueSources): Promise<GivenValues> {
   const values = new Map<string, string>()
   const add = (name: string, text: string, from: string) => {
@@ -62,9 +62,9 @@ export async function readValues({ given, file, directory, stdin, secretIn }: Va
   return values
 }
 
-/** What is wrong with a value, to go on after its name: `is longer than …`; null if it can be used. */
+/** Returns the problem of a value as a clause after its name: `is longer than …`; null: usable. */
 export function valueProblem(text: string, secretIn: SecretIn): string | null {
-  // No UTF-8 is shorter than the text, and a longer one need not be counted.
+  // UTF-8 is never shorter than the text, so a longer text need not be counted.
   if (text.length > MOST_VALUE || Buffer.byteLength(text) > MOST_VALUE) {
     return `is longer than ${formatBytes(MOST_VALUE)}; give a part of it`
   }
@@ -75,7 +75,7 @@ export function valueProblem(text: string, secretIn: SecretIn): string | null {
   return secret === null ? null : `holds the secret ${secret}; agents must not get secrets, so leave it out`
 }
 
-/** What no text needs, beside tabs and line ends. */
+/** Control characters that no text needs, other than tabs and line ends. */
 const CONTROL = /[^\t\n\r\P{Cc}]/u
 
 /** Such as `the control character U+001B in line 3, column 5`. */
@@ -136,7 +136,7 @@ function valuesInToml(text: string, file: string): NamedText[] {
       new UserError('CM1003', `${file}:${key.line}:${key.column}: ${shown(name)} ${problem}.`)
     if (value instanceof Map) throw wrong(NOT_FLAT)
     if (!isVariableName(name)) throw wrong(NO_NAME)
-    // A number keeps its form: `1.10` is a version more often than a number.
+    // Keep a number's form: `1.10` is more often a version than a number.
     const found = textOfValue(value, source === undefined ? '' : text.slice(...source.range))
     if (found === null) throw wrong(NO_TEXT)
     return { name, text: found }

@@ -9,34 +9,34 @@ import { FLOW_FOLDER } from '../file/prompts.ts'
 import type { GivenValues, SecretIn } from '../file/variables.ts'
 import { flowRootOf, frozenWorkflows, readFlowSource } from './prepare.ts'
 
-/** A workflow file, and what is wrong with it. */
+/** A checked workflow file, with its mistakes. */
 export interface LookedFlow {
-  /** As it was named. */
+  /** As typed. */
   file: string
-  /** What runs where no flag says so; null: the file does not say, or cannot be read. */
+  /** Whether to replay if no flag decides; null: the file does not say, or is unreadable. */
   mock: boolean | null
-  /** Those that were looked at, as they would run: those of the file that have no mistakes. */
+  /** Checked workflows, as they would run: those without mistakes. */
   plans: readonly FlowPlan[]
-  /** All that keeps it from being run, in the order of the file. */
+  /** All mistakes that keep it from running, in file order. */
   mistakes: readonly Mistake[]
-  /** Where a name has no value: one has to be given when it is run. */
+  /** Names without a value, which a run must provide. */
   missing: readonly Mistake[]
 }
 
-/** How a workflow file is looked at. */
+/** How to check a workflow file. */
 interface FlowLook {
-  /** Where the person stands; absolute. */
+  /** The person's current directory; absolute. */
   directory: string
-  /** Which workflow of the file; null: each. */
+  /** Workflow of the file; null: all. */
   workflow: string | null
   given: GivenValues
   secretIn: SecretIn
   signal: AbortSignal
-  /** The engines of other makers that steps may name. */
+  /** Other makers' engines that steps may name. */
   engines: readonly string[]
 }
 
-/** Looks for mistakes in a workflow file and all that it names. Runs nothing. A `UserError` where it has no such workflow. */
+/** Checks a workflow file and all files that it names. Runs nothing. Throws a `UserError` if it lacks the workflow. */
 export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFlow> {
   const { directory, workflow, given, secretIn, signal, engines } = look
   const root = await flowRootOf(directory)
@@ -55,17 +55,17 @@ function mistakeOf(file: string, { message }: UserError): Mistake {
   return { file, line: 1, column: 1, place: '', problem: message.replace(/\.$/, '') }
 }
 
-/** Where workflow files are looked for in `.codex-flow`, and how they are called. */
+/** Where workflow files are in `.codex-flow`, and their names. */
 const FOLDER = 'workflows'
 const ENDING = '.workflow.toml'
 const ALONE = 'flow.toml'
-/** The most that is looked at of one `.codex-flow`: entries, and folders in one another. */
+/** Limits for one `.codex-flow`: entries, and folder depth. */
 const MOST_ENTRIES = 20_000
 const MOST_LEVELS = 16
 
 /**
- * The workflow files of a project: `flow.toml`, and those below `workflows/` that end with `.workflow.toml`, of each
- * `.codex-flow` from the directory up to the work directory. Follows no link. Relative to the directory, the nearest first.
+ * Returns a project's workflow files: `flow.toml`, and those below `workflows/` that end with `.workflow.toml`, of each
+ * `.codex-flow` from the directory up to the work directory. Follows no link. Relative to the directory, nearest first.
  */
 export async function flowFilesAround(directory: string, signal: AbortSignal): Promise<string[]> {
   const [root, here] = await Promise.all([flowRootOf(directory), realWorkDirectory(directory)])
@@ -89,13 +89,13 @@ function upTo(root: string, directory: string): string[] {
 }
 
 interface Walk {
-  /** How many folders in one another are gone into. */
+  /** Folder levels left. */
   levels: number
   left: { entries: number }
   signal: AbortSignal
 }
 
-/** The plain files in a folder whose names fit; nothing if the folder is not there, or cannot be read. */
+/** Returns the plain files in a folder with fitting names; none if it is missing or unreadable. */
 async function filesIn(
   folder: string,
   fits: (name: string) => boolean,

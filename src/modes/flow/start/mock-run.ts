@@ -47,23 +47,23 @@ import { type FlowOptions, type FlowPlan, PLAN_NAME } from '../file/plan.ts'
 import { bytesOfRecording, type FoundRecording, findRecording, keptRecording } from '../file/recording.ts'
 import { writeMemory } from './runtime-files.ts'
 
-/** A workflow that is replayed from its recordings. */
+/** A workflow to replay from its recordings. */
 interface MockRun {
   plan: FlowPlan
-  /** As `flowOptionsOf` makes them, with the mode `mock`. */
+  /** From `flowOptionsOf`, with the mode `mock`. */
   options: FlowOptions
-  /** Whether a prompt or an input that is not what was recorded is refused. */
+  /** Whether to refuse a prompt or an input that differs from the recording. */
   strict: boolean
-  /** What a person should know of it, a sentence each; left out: nothing. */
+  /** Sentences for the person; left out: none. */
   remarks?: readonly string[]
-  /** The work directory, and the settings that count for a replay. */
+  /** Work directory, and settings for a replay. */
   run: RunOptions
 }
 
 /**
- * Replays a workflow in a session of its own, whose outcome is `replayed`. Starts nothing: no codex, no git and no sandbox
- * has to be there. Throws before anything is journaled or shown: a `UserError` with exit code 2 for a recording that is
- * missing or cannot be played, and for what `strict` refuses; with 6 while somebody runs here.
+ * Replays a workflow in its own session, whose outcome is `replayed`. Needs no codex, git or sandbox. Before it journals or
+ * shows anything, it throws a `UserError`: exit code 2 for a missing or unplayable recording, and for anything that `strict`
+ * refuses; 6 while a codemachine runs here.
  */
 export async function runMock(world: World, mock: MockRun, observer: RunObserver): Promise<EndedSession> {
   const { clock, platform, pid } = world
@@ -84,7 +84,7 @@ export async function runMock(world: World, mock: MockRun, observer: RunObserver
   return ended
 }
 
-/** As that of a real run, but for a codex whose home is not there: then it has no secrets. */
+/** Returns the redactor of a real run; without codex's home, codex has no secrets. */
 async function redactorFor(
   { env, home, clock }: World,
   { root, secrets: project }: Records,
@@ -112,7 +112,7 @@ interface Work {
   kept: EventOf<'session-created'>['kept'] & {}
 }
 
-/** Finds all recordings, and decides what is shown. */
+/** Finds all recordings, and makes the script. */
 async function madeScript(
   { signal }: World,
   { directory }: Records,
@@ -149,7 +149,7 @@ function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
   )
 }
 
-/** Makes the folders of the session, and keeps what it is played from. */
+/** Creates the session's folders, and stores its script and recordings. */
 async function openSession(
   { clock }: World,
   records: Records,
@@ -182,7 +182,7 @@ async function openSession(
   return { id, kept }
 }
 
-/** Plays the session to its end; resolves with its state after that. */
+/** Plays the session to its end; returns its last state. */
 async function play(work: Work): Promise<SessionState> {
   const { world, records, redactor, observer, id } = work
   const { clock, platform, pid } = world
@@ -279,7 +279,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
     goal: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
     template: 'flow',
     directory: records.directory,
-    // As long as its recordings are.
+    // Only its recordings limit it.
     limits: { rounds: null, timeMs: null, tokens: null },
     sandbox: settings.sandbox,
     network: settings.network,
@@ -302,7 +302,7 @@ function outcomeOf({ ended }: SessionState): SessionOutcome {
   return ended.outcome
 }
 
-/** Writes the last message of each step that was replayed, where a real run does. Answers what could not be: a sentence each. */
+/** Writes the last message of each replayed step, like a real run. Returns a sentence for each failure. */
 async function writeMessages({ records, redactor, made }: Work, { last }: SessionState): Promise<ReadonlySet<string>> {
   const problems = new Set<string>()
   for (const { step, recording } of made.played.slice(0, last?.round ?? 0)) {

@@ -1,11 +1,11 @@
 import type { ModeParts } from '../../../project/modes.ts'
 import { RunRecorder } from './run-recorder.ts'
 
-/** What workflows bring to a project. */
+/** Parts of the flow mode for a project. */
 export const flowParts: ModeParts = {
   openRecorder: options => new RunRecorder(options),
   async remarksOnResume(records, state) {
-    // What it reads a workflow with is loaded where one is gone on with.
+    // Load the workflow reader only for a resumed session.
     const { remarksOnSources } = await import('./prepare.ts')
     return await remarksOnSources(records, state)
   },

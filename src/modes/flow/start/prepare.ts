@@ -17,42 +17,42 @@ import type { GivenValues, SecretIn } from '../file/variables.ts'
 
 /** A workflow as a person names it. */
 export interface WantedFlow {
-  /** The file, as it was typed. */
+  /** The file, as typed. */
   file: string
-  /** Where the person stands; absolute. */
+  /** The person's current directory; absolute. */
   directory: string
-  /** Which of several; null: the first. */
+  /** Name of the workflow; null: the first. */
   workflow: string | null
   given: GivenValues
 }
 
-/** A workflow that can be run: `root` is its work directory, a real path; `notes`: what a person is told first, sentences. */
+/** A workflow ready to run: `root` is its work directory, a real path; `notes`: sentences for the person before it. */
 interface PreparedFlow {
   plan: FlowPlan
   notes: readonly string[]
   root: string
-  /** As it was read: what of it is a matter of the run. */
+  /** The file as read, with its values for the run. */
   file: FlowFile
 }
 
-/** What a workflow is read with. */
+/** Means to read a workflow. */
 interface FlowChecks {
-  /** Null: no value comes of a command, and no value that does is missing. */
+  /** Null: commands give no values, and their values do not count as missing. */
   runValue: RunValue | null
   secretIn: SecretIn
   signal: AbortSignal
-  /** The engines of other makers that steps may name. */
+  /** Other makers' engines that steps may name. */
   engines: readonly string[]
-  /** Called with the file before any other is read and any command is run; throws where it is refused. */
+  /** Called with the file before any other file or command; throws to refuse it. */
   check?(file: FlowFile): void
 }
 
-/** The most bytes of a workflow file. */
+/** Largest workflow file, in bytes. */
 const MOST_BYTES = 1024 * 1024
 
 /**
- * The work directory of a workflow: the nearest folder around the directory with a `.git`, else with a `.codex-flow`, else
- * itself. A real path; a `UserError` if the directory is not there. Starts no git.
+ * Returns a workflow's work directory: the nearest folder at or above the directory with a `.git`, else with a
+ * `.codex-flow`, else the directory. A real path; throws a `UserError` if it is missing. Runs no git.
  */
 export async function flowRootOf(directory: string): Promise<string> {
   const here = await realpath(directory).catch((error: unknown) => {
@@ -69,7 +69,7 @@ async function nearest(directory: string, isMeant: (folder: string) => Promise<b
   }
 }
 
-/** Whether a folder has a `.git` with something in it, or a file that leads to one. */
+/** Returns whether a folder has a non-empty `.git`, or a file that leads to one. */
 async function isRepository(folder: string): Promise<boolean> {
   const git = await lstat(join(folder, '.git')).catch(() => null)
   return git !== null && (!git.isDirectory() || (await lstat(join(folder, '.git', 'HEAD')).catch(() => null)) !== null)
@@ -80,8 +80,8 @@ async function hasWorkflows(folder: string): Promise<boolean> {
 }
 
 /**
- * Reads a workflow and all that it needs, as it is now. Throws one `UserError` with all mistakes, a line each:
- * `file:line:column: place: problem`.
+ * Reads a workflow with everything it needs. Throws one `UserError` with all mistakes, a line each: `file:line:column:
+ * place: problem`.
  */
 export async function preparedPlan({
   file: typed,
@@ -94,7 +94,7 @@ export async function preparedPlan({
 }: WantedFlow & FlowChecks): Promise<PreparedFlow> {
   const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
   const read = readFlowFile(source.text, typed, { refusedArgument, engines })
-  // As many as a look at the file finds, so that nobody mends them one by one.
+  // As many mistakes as a check of the file finds, so that nobody fixes them one by one.
   const all = async (own: readonly Mistake[]) => {
     const { mistakes } = await frozenWorkflows(read, workflow, { root, source, given, ...more, runValue: null })
     return mistakesIn(inOrder([...own, ...mistakes]))
@@ -108,8 +108,8 @@ export async function preparedPlan({
 }
 
 /**
- * The workflows of a file that was read, as they would run, and all of their mistakes, in the order of the file. `workflow`:
- * the one that is meant; null: each. A `UserError` where there is no such workflow.
+ * Returns the workflows of a read file as they would run, and all mistakes in file order. `workflow`: only this one; null:
+ * all. Throws a `UserError` if there is none.
  */
 export async function frozenWorkflows(
   read: ReturnType<typeof readFlowFile>,
@@ -120,7 +120,7 @@ export async function frozenWorkflows(
   const known = isWrong ? read.sound : read.file
   const mistakes: Mistake[] = isWrong ? [...read.mistakes] : []
   if (known === null) return { plans: [], mistakes, missing: [] }
-  // Where something is wrong already, the workflow itself may be missing for it.
+  // After a mistake, the workflow itself may be missing because of it.
   const wanted =
     isWrong || workflow === null
       ? known.workflows.filter(({ name }) => workflow === null || name === workflow)
@@ -140,13 +140,13 @@ export async function frozenWorkflows(
     : { plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
 }
 
-/** Without those that several workflows of a file have in common. */
+/** Removes duplicates that workflows of a file share. */
 function inOrder(mistakes: readonly Mistake[]): Mistake[] {
   const distinct = new Map(mistakes.map(each => [JSON.stringify(each), each]))
   return [...distinct.values()].sort((a, b) => a.line - b.line || a.column - b.column)
 }
 
-/** The bytes of a workflow file, as text and hashed; a `UserError` if it cannot be read, or is no text. */
+/** Reads a workflow file as text with its hash. Throws a `UserError` if it is unreadable, or no text. */
 export async function readFlowSource(
   path: string,
   typed: string,
@@ -170,19 +170,19 @@ export async function readFlowSource(
   return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
 }
 
-/** Mistakes in a workflow file as what a person is told. */
+/** Returns the error for mistakes in a workflow file. */
 export function mistakesIn(mistakes: readonly Mistake[]): UserError {
   const head = mistakes.length === 1 ? [] : [`Nothing was started, because of ${mistakes.length} mistakes:`]
   return new UserError('CM1001', [...head, ...mistakes.map(lineOfMistake)].join('\n'))
 }
 
-/** A mistake on a line: `file:line:column: place: problem.` */
+/** Formats a mistake on a line: `file:line:column: place: problem.` */
 export function lineOfMistake({ file, line, column, place, problem }: Mistake): string {
   const end = /[?!.]$/.test(problem) ? '' : '.'
   return `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}${end}`
 }
 
-/** The name of a secret that a text holds; null: it holds none. */
+/** Returns a function that names a secret in a text; null: none. */
 export function secretInBy(redactor: Redactor): SecretIn {
   return text => {
     const shown = redactor.text(text)
@@ -191,7 +191,7 @@ export function secretInBy(redactor: Redactor): SecretIn {
   }
 }
 
-/** What is said of programs that a workflow file names, where none is started: a sentence each. */
+/** Returns a sentence for each program in a workflow file, if none is started. */
 export function remarksOnPrograms({ file, engines }: Pick<FlowFile, 'file' | 'engines'>): string[] {
   return Object.entries(engines).flatMap(([name, { bin }]) => {
     if (bin === null || bin.value === name) return []
@@ -204,8 +204,8 @@ export function remarksOnPrograms({ file, engines }: Pick<FlowFile, 'file' | 'en
 const MOST_NAMED = 10
 
 /**
- * What a person is told who goes on with a workflow: which of the files that it was read from are others now, for those do not
- * count. A sentence; none where nothing differs, and for a session of another kind.
+ * Returns a sentence for a person who resumes a workflow: which source files have changed, because changes do not count.
+ * None if nothing differs, or for another kind of session.
  */
 export async function remarksOnSources(
   { directory, sessionFolder }: Pick<Records, 'directory' | 'sessionFolder'>,

@@ -26,22 +26,22 @@ import { titleOf } from '../view.ts'
 import { APPROVE, type FlowWork, type StepRecord, workOf } from '../work.ts'
 import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
 
-/** What a real run of a workflow leaves for people is written from. */
+/** Sources of the files that a real run leaves for people. */
 interface RunRecorderOptions {
   records: Pick<Records, 'directory' | 'sessionFolder'>
   redactor: Redactor
-  /** Told a sentence of what could not be written. */
+  /** Receives a sentence for each failed write. */
   onProblem(sentence: string): void
 }
 
-/** The most that waits to be written, in characters: a disk that hangs does not hold up the run. */
+/** Most characters waiting to be written: a blocked disk must not delay the run. */
 const MOST_WAITING = 32 * 1024 * 1024
-/** The most of a value, and of what a command printed, that is recorded, in characters. */
+/** Most recorded characters of a value, and of a command's output. */
 const MOST_VALUE = 64 * 1024
 const MOST_PRINTED = 1024 * 1024
 const MOST_WHY = 2_000
 
-/** What is written of one step. */
+/** Files of one step. */
 interface OpenStep {
   step: FlowStep
   recording: RuntimeFile
@@ -49,24 +49,24 @@ interface OpenStep {
 }
 
 /**
- * Writes what happens in one real run of a workflow into `.codex-flow/runtime/` as it comes: the recording of each step, its log
- * and its last message. What comes is queued, and written in its order. Disposing of it resolves when all is written.
+ * Writes the events of a real run into `.codex-flow/runtime/`: each step's recording, log and last message. Events are
+ * queued and written in order. Disposing of it resolves when all is written.
  */
 export class RunRecorder implements SessionRecorder {
   readonly #options: RunRecorderOptions
   readonly #problems = new Set<string>()
   #session = ''
-  /** After the last event; null: none has come. */
+  /** State after the last event; null: none yet. */
   #work: FlowWork | null = null
   #plan: FlowPlan | null = null
   #open: OpenStep | null = null
   #queue: Promise<void> = Promise.resolve()
   #waiting = 0
   #isLate = false
-  /** The round whose lines come, and what says them as `codex exec` does. */
+  /** Round of the incoming lines, and their converter to `codex exec` form. */
   #round = 0
   #lines = new ExecJson()
-  /** Of the step that is worked on: how its commands ended, whether a person took it, and what its agent said last. */
+  /** For the current step: ends of its commands, a person's approval, and its agent's last message. */
   #verified = new Map<string, number>()
   #approved: boolean | undefined
   #lastMessage: string | null = null
@@ -84,7 +84,7 @@ export class RunRecorder implements SessionRecorder {
     const told = describeEvent(event, state)
     if (event.type === 'round-started' || event.type === 'step-started') this.#do(() => this.#openStep(before.at, next))
     if (event.type === 'command-ran' && event.exitCode !== null) this.#verified.set(event.name, event.exitCode)
-    // The gates of a scope are what its step is verified by.
+    // The gates of a scope are its step's verification.
     if (event.type === 'gate-ended' && event.scope !== undefined && event.exitCode !== null)
       this.#verified.set(event.gate, event.exitCode)
     if (event.type === 'decision-made' && event.id.startsWith(APPROVE)) this.#approved = event.choice === 'accept'
@@ -98,7 +98,7 @@ export class RunRecorder implements SessionRecorder {
 
   live(_: LiveEvent): void {}
 
-  /** A line that an engine has sent, without secrets. */
+  /** Records an engine's line, without secrets. */
   record(round: number, line: string): void {
     if (round !== this.#round) this.#lines = new ExecJson()
     this.#round = round
@@ -112,7 +112,7 @@ export class RunRecorder implements SessionRecorder {
     await this.#queue
   }
 
-  /** Told once: a run does not end for what only people read. */
+  /** Report it once: a run does not end for files that only people read. */
   readonly #onProblem = (sentence: string): void => {
     if (this.#problems.has(sentence)) return
     this.#problems.add(sentence)
@@ -124,7 +124,7 @@ export class RunRecorder implements SessionRecorder {
     try {
       this.#plan = JSON.parse(await openKeptTexts(sessionFolder(id)).read(PLAN_NAME, kept)) as FlowPlan
     } catch {
-      // The template says so.
+      // The template already says it.
       return
     }
     const first = options.from === null ? 0 : this.#plan.steps.findIndex(({ id }) => id === options.from)
@@ -147,7 +147,7 @@ export class RunRecorder implements SessionRecorder {
       : RuntimeFile.recording(directory, step, this.#session, this.#onProblem))
     this.#open = { step, recording, log }
     await log.add(`== ${this.#session}: step ${step.index}/${work.steps.length} ${step.id}\n`)
-    // Its last line may be torn.
+    // Its last line may be incomplete.
     if (recording.goesOn) await recording.add('\n')
     else await recording.add(`${firstLine(await this.#headerOf(step, work))}\n`)
   }
@@ -193,7 +193,7 @@ export class RunRecorder implements SessionRecorder {
     }
   }
 
-  /** What the steps came to that are referred to. */
+  /** Returns the results of referenced steps. */
   async #cameOf(parts: readonly TemplatePart[], { steps }: FlowWork): Promise<Map<string, StepCame>> {
     const came = new Map<string, StepCame>()
     for (const part of parts) {
@@ -243,7 +243,7 @@ function variablesIn(parts: readonly TemplatePart[]): string[] {
   return parts.flatMap(part => (typeof part !== 'string' && 'variable' in part ? [part.variable] : []))
 }
 
-/** What came of a step, for the last line of its recording. */
+/** Returns a step's result for the last line of its recording. */
 function resultOf(
   { work, verify, approve }: FlowStep,
   { mark, exit, triedAgain, why }: StepRecord,
@@ -260,7 +260,7 @@ function resultOf(
     const code = came.verified.get(run)
     return code === undefined ? [] : [{ run, exit: code }]
   })
-  // That of an agent is in its recording.
+  // An agent's output is in its recording.
   const isNew = output !== null && (work.kind === 'command' || output !== came.lastMessage)
   return {
     ...(exit === null ? {} : { exit }),
@@ -273,14 +273,14 @@ function resultOf(
   }
 }
 
-/** What a note says of the end of a step, without its title and how it ended: a replay says these itself. */
+/** Returns a note's reason without title and result: a replay adds these itself. */
 function reasonIn(why: string, title: string): string {
   const text = why.startsWith(title) ? why.slice(title.length) : why
   const reason = text.replace(/^:? *(?:failed(?: \(\d+ times\))?: |(?:skipped|left out), (?:because )?)?/, '')
   return truncate(reason, MOST_WHY)
 }
 
-/** The message of an agent that a line says whole; null: it says none. */
+/** Returns the complete agent message in a line; null: none. */
 function messageIn(line: string): string | null {
   if (!line.startsWith('{"type":"item.completed"') || !line.includes('"agent_message"')) return null
   const item = memberOf(parsedOrNull(line), 'item')

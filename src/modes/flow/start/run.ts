@@ -32,24 +32,24 @@ import {
 import { type StepRecord, workOf } from '../work.ts'
 import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
 
-/** A workflow that is to be run for real. */
+/** A workflow to run for real. */
 export interface FlowRun extends Omit<WantedFlow, 'directory'> {
-  /** Id of the step to begin with; null: the first. */
+  /** Id of the first step; null: the first. */
   from: string | null
   continueOnError: boolean
   verbose: boolean
-  /** Seconds between two events of a step that is replayed though the others are not. */
+  /** Seconds between two events of a replayed step in a real run. */
   pace: number
-  /** `directory`: where the person stands; the workflow is run in the project around it. */
+  /** `directory`: the person's current directory; the workflow runs in the project around it. */
   options: RunOptions
 }
 
-/** Name of the template of such sessions. */
+/** Template name of these sessions. */
 const FLOW = 'flow'
 
 /**
- * Runs a workflow in a session of its own, and then what waits, as any run does. Resolves with the exit code. A `UserError` for
- * what a person has to mend, before anything is begun; with exit code 6 while a codemachine runs here.
+ * Runs a workflow in its own session, then the queue, like any run. Returns the exit code. Before it begins, it throws a
+ * `UserError` for problems that a person must fix; with exit code 6 while a codemachine runs here.
  */
 export async function runFlow(
   world: World,
@@ -60,7 +60,7 @@ export async function runFlow(
   const stands = directoryOf(world, wanted.options)
   const { directory: _, ...others } = wanted.options
   const root = await flowRootOf(stands)
-  // Named only where it is another one: what is said of the session names it then, too.
+  // Name it only if it differs: then the session's messages name it too.
   const options = { ...others, ...(root === world.cwd ? {} : { directory: root }) }
   await using project = await OpenProject.open(world, options)
   const first = async (run: Run) => await newFlow(world, run, { ...wanted, directory: stands })
@@ -69,7 +69,7 @@ export async function runFlow(
   return worked.exitCode
 }
 
-/** The session of a workflow as it is now. */
+/** Returns the session of a workflow as it is now. */
 async function newFlow(
   { signal }: World,
   run: Run,
@@ -85,7 +85,7 @@ async function newFlow(
     secretIn: secretInBy(redactor),
     signal,
     engines: run.engines.names.filter(name => !OWN_ENGINES.has(name)),
-    // Before a command of it is run for a value.
+    // Check before a command runs for a value.
     check: flow => refuseForeignPrograms(flow, run),
   })
   remarks.push(...notes)
@@ -103,12 +103,12 @@ async function newFlow(
   }
 }
 
-/** What is told of a step's prompt. */
+/** Describes a step's prompt. */
 function promptOf({ work }: FlowStep): string[] {
   return work.kind === 'agent' ? [`prompt ${work.prompt.found}, ${work.prompt.text.length} characters`] : []
 }
 
-/** The most that a command may print for a value, in bytes, and how long it may take, ms. */
+/** Most output of a command for a value, in bytes, and its longest time, ms. */
 const VALUE_BYTES = 1024 * 1024
 const VALUE_MS = 10 * 60_000
 
@@ -146,7 +146,7 @@ function printedValue(
 ): Awaited<ReturnType<RunValue>> {
   if (exitCode !== 0) {
     const lines = output.trim().split('\n')
-    // Programs say why at the end, but for those that put how they are used behind it, as git does.
+    // Programs give the reason last, except those that print their usage after it, as git does.
     const said = lines.find(each => /^(?:error|fatal|warning):/i.test(each)) ?? lines.at(-1) ?? ''
     return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
   }
@@ -154,7 +154,7 @@ function printedValue(
   return text === null ? { problem: `what \`${line}\` printed is not UTF-8 text` } : { text }
 }
 
-/** Refuses a program that the file names and the person does not: a clone brings the file along. */
+/** Throws a `UserError` for a program that only the file names: a clone brings the file along. */
 function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources }: Run): void {
   const { codex, codemachine } = engines
   const isOwn = sources.codexBin.layer !== 'project'
@@ -172,7 +172,7 @@ function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources 
   }
 }
 
-/** What the steps before that one came to in the last run. */
+/** Results of earlier steps in the last run. */
 interface LastRun {
   carried: readonly CarriedStep[]
   outputs: NonNullable<NewSession['outputs']>
@@ -180,10 +180,12 @@ interface LastRun {
 
 const NOTHING_CARRIED: LastRun = { carried: [], outputs: [] }
 
-/** How many sessions are looked at for the last run of a workflow. */
+/** Number of sessions to search for a workflow's last run. */
 const MOST_LOOKED_AT = 200
 
-/** What the newest real run of this workflow has for those that begin with a later step; a `UserError` if they need more. */
+/**
+ * Returns results of this workflow's newest real run for a start at a later step. Throws a `UserError` if some are missing.
+ */
 async function lastRun(
   records: Records,
   plan: FlowPlan,
@@ -218,7 +220,7 @@ async function lastRun(
       throw refuse('no result')
     }
     const { mark, exit, output, answer } = record
-    // It may have had no schema then.
+    // At that time it may have had no schema.
     if (mark === 'done' && answer === null && answers.has(id)) throw refuse('no answer')
     const keep = async (name: string, from: Output | null, kind: 'md' | 'json') => {
       const text = from === null ? null : await kept.read(from)
@@ -227,7 +229,7 @@ async function lastRun(
     }
     await keep(id, output, 'md')
     const json = await keep(`${id}.answer`, answer, 'json')
-    // Conditions may look at other fields now.
+    // Conditions may now use other fields.
     const fields = json === null ? {} : comparedFields(JSON.parse(json), id, { asked })
     last.carried.push({ id, mark, exit, fields })
   }
@@ -255,10 +257,10 @@ async function newestRun(
   return null
 }
 
-/** As much of one recording as a session keeps. */
+/** Largest recording that a session stores. */
 const RECORDING_BYTES = 16 * 1024 * 1024
 
-/** The recordings of steps that are replayed though the others are not, by the names that the template looks for. */
+/** Returns recordings of replayed steps in a real run, by the template's names. */
 async function recordingsFor(
   root: string,
   plan: FlowPlan,

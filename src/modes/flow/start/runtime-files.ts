@@ -9,29 +9,29 @@ import { writeIfMissing } from '../../../workspace/memory/memory-folder.ts'
 import { type FlowStep, memoryFileOf, recordingFilesOf } from '../file/plan.ts'
 import { type RecordingHeader, readOwnLine } from '../file/recording.ts'
 
-/** What a run writes for people, relative to the work directory; the records are what counts. */
+/** Folder of a run's files for people, relative to the work directory; only the records count. */
 const RUNTIME = '.codex-flow/runtime'
 const DEBUG = join(RUNTIME, 'debug')
 const LOGS = join(RUNTIME, 'logs')
 const EARLIER = join(DEBUG, 'earlier')
 
-/** The sessions whose recordings are kept. */
+/** Number of sessions whose recordings are kept. */
 const MOST_EARLIER = 10
-/** A recording that is longer could not be replayed, bytes. */
+/** A longer recording could not be replayed, bytes. */
 const MOST_RECORDING = 64 * 1024 * 1024
-/** A log that is longer gives way to a new one, bytes. */
+/** A longer log is replaced by a new one, bytes. */
 const MOST_LOG = 8 * 1024 * 1024
 
 type StepNames = Pick<FlowStep, 'index' | 'stem' | 'description' | 'work'>
 
 /**
- * A file of the runtime folder that is written line by line. Agents can write there: it is opened without following links, and
- * written to by its handle alone. What fails is said once, as a sentence, and nothing more is written.
+ * A file of the runtime folder, written line by line. Agents can write there, so it is opened without following links, and
+ * only its handle is used. A failure is reported once, as a sentence, and ends the writing.
  */
 export class RuntimeFile implements AsyncDisposable {
   /** Relative to the work directory. */
   readonly path: string
-  /** Whether it had lines of this run before: the run goes on. */
+  /** Whether it already has lines of this run, which was resumed. */
   readonly goesOn: boolean
   readonly #file: FileHandle | null
   readonly #most: number
@@ -55,8 +55,8 @@ export class RuntimeFile implements AsyncDisposable {
   }
 
   /**
-   * Begins the recording of a step, in a new file; or goes on with that of the same session.
-   * @param onProblem told a sentence that names the file
+   * Begins the recording of a step in a new file, or continues that of the same session.
+   * @param onProblem receives a sentence that names the file
    */
   static async recording(
     root: string,
@@ -75,12 +75,12 @@ export class RuntimeFile implements AsyncDisposable {
     return new RuntimeFile(path, await attempt(path, make, onProblem), MOST_RECORDING, onProblem)
   }
 
-  /** One that nothing is written to. */
+  /** Returns a file that ignores all writes. */
   static none(onProblem: (sentence: string) => void): RuntimeFile {
     return new RuntimeFile('', null, 0, onProblem)
   }
 
-  /** Goes on with the log of a step. */
+  /** Continues the log of a step. */
   static async log(root: string, step: StepNames, onProblem: (sentence: string) => void): Promise<RuntimeFile> {
     const path = join(LOGS, `${step.index}-${step.stem}.log`)
     const make = async () => {
@@ -94,7 +94,7 @@ export class RuntimeFile implements AsyncDisposable {
     return new RuntimeFile(path, await attempt(path, make, onProblem), 2 * MOST_LOG, onProblem)
   }
 
-  /** Adds whole lines, each with its line end. */
+  /** Appends whole lines, each with its line end. */
   async add(text: string): Promise<void> {
     if (this.#file === null || this.#isOver) return
     const bytes = Buffer.from(text)
@@ -117,7 +117,7 @@ export class RuntimeFile implements AsyncDisposable {
 }
 
 /**
- * Keeps what earlier runs have recorded of these steps in a folder of its session, and of these folders the last ten.
+ * Moves earlier recordings of these steps into a folder of their session, and keeps the last ten of these folders.
  * @param session id of the one that begins
  */
 export async function keepEarlier(
@@ -157,7 +157,7 @@ function recordingPath(step: StepNames): string {
   return join(DEBUG, usual)
 }
 
-/** Makes a folder below `RUNTIME`, which git does not look at. Throws a `UserError` if something else is in its place. */
+/** Creates a folder below `RUNTIME`, which git ignores. Throws a `UserError` if its place is taken. */
 async function makeRuntimeFolder(root: string, folder: string): Promise<void> {
   const obstacle = await makeFolderInside(root, folder, { mode: 0o755 })
   if (obstacle !== null) throw new UserError('CM0210', `${obstacle.path} ${whatIsThere(obstacle)}; move it away.`)
@@ -173,13 +173,13 @@ async function openNew(root: string, path: string): Promise<FileHandle> {
 }
 
 async function openToAppend(root: string, path: string): Promise<{ file: FileHandle; bytes: number }> {
-  // A pipe whose other end nobody opens is an error, and no wait.
+  // A pipe without a reader must fail, not block.
   const file = await checked(root, path, await open(join(root, path), APPEND | NON_BLOCK, 0o600))
   const { size } = await file.stat()
   return { file, bytes: size }
 }
 
-/** The file, if it lies where it seems to and nothing else has its content. */
+/** Returns the file if it is at its real path and has no other hard link. */
 async function checked(root: string, path: string, file: FileHandle): Promise<FileHandle> {
   const found = await file.stat()
   const isOurs = found.isFile() && found.nlink === 1 && (await realpath(join(root, path))) === join(root, path)
@@ -190,7 +190,7 @@ async function checked(root: string, path: string, file: FileHandle): Promise<Fi
 
 const MOST_HEADER = 64 * 1024
 
-/** The first line of a recording that is there, or whatever has its place; null: nothing has. */
+/** Returns the first line of an existing recording, or of anything in its place; null: nothing there. */
 async function headerOf(root: string, path: string): Promise<RecordingHeader | null> {
   const whole = join(root, path)
   const found = await lstat(whole).catch((error: unknown) => {
@@ -205,7 +205,7 @@ async function headerOf(root: string, path: string): Promise<RecordingHeader | n
   const start = buffer.subarray(0, bytesRead).toString('utf8')
   const end = start.indexOf('\n')
   if (end !== -1) return headerIn(start.slice(0, end))
-  // What is recorded of the values may make it longer; which session it was stands before them.
+  // Recorded values may make it longer; the session's id comes before them.
   const session = /"session":"(\d{8}_\d{1,10})"/.exec(start)?.[1]
   return session === undefined ? {} : { session }
 }
@@ -215,7 +215,7 @@ function headerIn(line: string): RecordingHeader {
   return own !== null && own !== 'broken' && 'header' in own ? own.header : {}
 }
 
-/** The folder of a session; of what was recorded by no session that is known, `before-` the one that begins. */
+/** Returns the folder of a session; recordings of an unknown session go to `before-` and the new id. */
 const SESSION = /^\d{8}_\d{1,10}$/
 const KEPT = /^(?:before-)?(\d{8})_(\d{1,10})$/
 
@@ -225,7 +225,7 @@ async function setAside(root: string, path: string, { session }: RecordingHeader
   await rename(join(root, path), join(root, folder, path.slice(DEBUG.length + 1)))
 }
 
-/** Removes the folders of the oldest sessions; nothing but files in them, and no other folder. */
+/** Removes the oldest sessions' folders; only files in them, and no other folder. */
 async function dropOldest(root: string): Promise<void> {
   const entries: Dirent[] = await readdir(join(root, EARLIER), { withFileTypes: true }).catch(() => [])
   const kept = entries.filter(each => each.isDirectory() && KEPT.test(each.name)).map(({ name }) => name)
@@ -235,7 +235,7 @@ async function dropOldest(root: string): Promise<void> {
     const folder = join(root, EARLIER, name)
     for (const each of await readdir(folder, { withFileTypes: true }))
       if (!each.isDirectory()) await unlink(join(folder, each.name))
-    // What somebody else has laid there stays.
+    // Keep files of others.
     await succeeds(rmdir(folder))
   }
 }
@@ -245,7 +245,7 @@ function ageOf(name: string): string {
   return `${day}_${count}`
 }
 
-/** What came of it; null, and a sentence that names the file, if it could not be done: a run does not end for that. */
+/** Returns the result; null after a failure, reported with the file's name: a run does not end for that. */
 async function attempt<T>(
   path: string,
   act: () => Promise<T>,
