@@ -2,29 +2,29 @@ import { truncate } from '../../base/text.ts'
 import { type WayToTest, WORDS_FOR_STATUS, waysToTest } from './project-info.ts'
 import type { StepWork, TeamWork, ToldCommand } from './work.ts'
 
-/** What was run, as the reviewer is given it. */
+/** Summary of all commands for the reviewer. */
 interface ExecutionSummary {
   steps: readonly SummedStep[]
   /** How the project was tested. */
   tests: readonly Pick<WayToTest, 'for' | 'run' | 'ran'>[]
 }
 
-/** A step in it: its commands with the end of what they printed, in their order. */
+/** A step of the summary: its commands in order, with the ends of their output. */
 interface SummedStep {
   step: number
   description: string
   status: string
-  /** What its worker says of it; null: nothing. */
+  /** The worker's words on it; null: none. */
   thoughts: string | null
-  /** What was missing when it was not done; null: nothing is. */
+  /** What was missing when it was not done; null: nothing. */
   missing: string | null
-  /** How many commands were run for it. */
+  /** Number of commands that ran for it. */
   commands_run: number
   last_commands: readonly { command: string; returncode: number | null; output: string }[]
   files: readonly string[]
 }
 
-/** The most of a summary as JSON, and of all that is said beside commands, in characters. */
+/** Most characters of a summary as JSON, and of its parts other than commands. */
 const MOST_SUMMARY = 60_000
 const MOST_SAID = 30_000
 /** Of a text in it, of a path, of files; and what the names of its fields take. */
@@ -35,8 +35,8 @@ const MOST_TESTS = 10
 const ROOM_FOR_STEP = 180
 
 /**
- * What was run for each step, and how the project was tested: at most 60,000 characters as JSON. Where there is no room for all,
- * the commands of steps that have failed and those that have failed themselves are told, and then the newest. Pure.
+ * Returns the commands of each step, and the tests: at most 60,000 characters as JSON. If space is short, it prefers
+ * commands of failed steps and failed commands, then the newest. Pure.
  */
 export function executionSummary(own: Pick<TeamWork, 'steps' | 'howToTest'>, directory: string): ExecutionSummary {
   const { steps } = own
@@ -53,7 +53,7 @@ export function executionSummary(own: Pick<TeamWork, 'steps' | 'howToTest'>, dir
   return { steps: said.map((step, at) => ({ ...step, last_commands: told[at] ?? [] })), tests }
 }
 
-/** What is said of a step beside its commands, in about so many characters. */
+/** Returns a step's part other than its commands, in about this many characters. */
 function saidOf(step: StepWork, share: number): Omit<SummedStep, 'last_commands'> {
   const { id, description, status, thoughts, missing, commands, files } = step
   const room = Math.max(60, share - ROOM_FOR_STEP)
@@ -70,13 +70,13 @@ function saidOf(step: StepWork, share: number): Omit<SummedStep, 'last_commands'
   }
 }
 
-/** A text that takes at most so many characters as JSON. */
+/** Cuts a text to this many characters as JSON. */
 function bounded(text: string, most: number): string {
   const cut = truncate(text.trim(), most)
   return sizeOf(cut) <= most + 2 ? cut : truncate(cut, Math.floor(most / 6))
 }
 
-/** Paths as long as there is room for them. */
+/** Returns paths while there is space. */
 function within(paths: readonly string[], most: number): string[] {
   let room = most
   return paths.flatMap(path => {
@@ -86,7 +86,7 @@ function within(paths: readonly string[], most: number): string[] {
   })
 }
 
-/** The commands of each step for which there is room, in their order. */
+/** Returns the commands of each step that fit, in order. */
 function chosenCommands(steps: readonly StepWork[], most: number): SummedStep['last_commands'][] {
   const all = steps.flatMap((step, at) =>
     step.told.map(told => ({ at, told: commandOf(told), isBad: step.status === 'failed' || told.exitCode !== 0 })),

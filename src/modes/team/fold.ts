@@ -16,22 +16,22 @@ import {
 import type { ProjectFiles, StepWork, TeamOptions, TeamWork, ToldCommand, WantedKey } from './work.ts'
 import { failedTests, TESTS_NOTE, wordsForFailedTests } from './work.ts'
 
-/** The decisions of a team beside that of its plan, and what can be chosen. */
+/** Decisions of a team apart from its plan, and their choices. */
 export const DECISIONS = { network: 'network', secret: 'secret', secretNetwork: 'secret-network' } as const
 export const CHOICES = { allow: 'allow', goOn: 'go-on', later: 'later', give: GIVE_SECRET } as const
-/** The look at what there is to start and test the project by. */
+/** Look at the files to start and test the project with. */
 export const FILES_LOOK = 'project-files'
-/** The file in the project that says what came of it. */
+/** File in the project with the result. */
 export const INFO_FILE = 'PROJECT_INFO.json'
-/** The note that says which steps will fail without the network. */
+/** Note on steps that will fail without network. */
 export const NETWORK_NOTE = 'network'
 
-/** How often a step is tried, and begun again because a file with a secret was found, before it has failed. */
+/** Tries of a step, and restarts after a file with a secret was found, before it fails. */
 const MOST_TRIES = 2
 const MOST_LEAKS = 5
-/** How many rounds of a step may end with a person being asked for a secret. */
+/** Most rounds of a step that may end with a request for a secret. */
 const MOST_ASKS = 10
-/** How often a person is asked for the same secret of a step before the others go on. */
+/** Most requests for the same secret of a step before the others continue. */
 const MOST_ASKED = 5
 const MOST_TOLD = 20
 const MOST_SECRETS = 50
@@ -40,7 +40,7 @@ const MOST_PATH = 500
 const TOLD_CHARACTERS = 400
 const TEXT_CHARACTERS = 4_000
 
-/** What a team keeps when its session begins. */
+/** Returns a team's memory at its session's start. */
 export function firstWork({ goal, network, sandbox }: EventOf<'session-created'>, options: TeamOptions): TeamWork {
   const { earlier } = options
   return {
@@ -59,7 +59,7 @@ export function firstWork({ goal, network, sandbox }: EventOf<'session-created'>
     secrets: [],
     found: null,
     howToTest: earlier?.howToTest ?? null,
-    // A reviewer is not to repeat what another has found.
+    // A reviewer must not repeat another one's findings.
     review: options.mode === 'review' ? null : (earlier?.review ?? null),
     isReviewed: false,
     repairs: 0,
@@ -96,7 +96,7 @@ function stepOf(
   }
 }
 
-/** What a team keeps after one more event. Pure; judges nothing. */
+/** Returns a team's memory after one more event. Pure; judges nothing. */
 export function foldTeam(own: TeamWork, event: SessionEvent, session: SessionState): TeamWork {
   switch (event.type) {
     case 'session-resumed':
@@ -143,7 +143,7 @@ export function foldTeam(own: TeamWork, event: SessionEvent, session: SessionSta
   }
 }
 
-/** The step that is worked on, or the next one; null: none. Pure. */
+/** Returns the current or next step; null: none. Pure. */
 export function currentStep({ steps }: Pick<TeamWork, 'steps'>): StepWork | null {
   const isNow = ({ status }: StepWork) => status === 'running' || status === 'checking'
   return steps.find(isNow) ?? steps.find(step => step.status === 'to-do' && isFree(step, steps)) ?? null
@@ -170,7 +170,7 @@ function onWaiting(own: TeamWork, key: string, change: (step: StepWork) => StepW
   return { ...own, steps, isWritten: false }
 }
 
-/** Also that of a round that is not over. If it does not work, the person is told why. */
+/** Sets the secret as given, also in a running round. If it does not work, the person hears why. */
 function setElsewhere(own: TeamWork, key: string): TeamWork {
   const steps = own.steps.map(step =>
     step.waitsFor?.key === key ? withWaiting(step, { state: 'given', asked: Math.max(1, step.waitsFor.asked) }) : step,
@@ -182,7 +182,7 @@ function withWaiting(step: StepWork, more: Partial<NonNullable<StepWork['waitsFo
   return step.waitsFor === null ? step : { ...step, waitsFor: { ...step.waitsFor, ...more } }
 }
 
-/** What needs a step that has failed is not tried. */
+/** Skips steps that need a failed one. */
 function withSkipped(steps: readonly StepWork[]): readonly StepWork[] {
   const status = new Map(steps.map(step => [step.id, step.status]))
   return steps.map(step => {
@@ -193,7 +193,7 @@ function withSkipped(steps: readonly StepWork[]): readonly StepWork[] {
   })
 }
 
-/** A person who goes on has looked at what it ended for: what failed is tried again, and secrets are looked for. */
+/** A person who resumes knows why it ended: retry failed steps, and look for secrets. */
 function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: SessionState): TeamWork {
   const hasNetwork = event.network ?? own.hasNetwork
   const secretsMeetNetwork = own.secretsMeetNetwork === false ? null : own.secretsMeetNetwork
@@ -201,11 +201,11 @@ function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: Se
     (step): StepWork =>
       step.status === 'needs-secret' ? { ...withWaiting(step, { state: 'given', asked: 0 }), asks: 0 } : step,
   )
-  // It was killed; a secret may have been given since, when nobody could be told of it.
+  // It was killed; a secret may have been given since, while nobody could hear of it.
   if (ended === null) return { ...own, hasNetwork, secretsMeetNetwork, steps: looked }
   const again = looked.map((step): StepWork => {
     if (step.status === 'running') return { ...step, status: 'to-do' }
-    // Its worker has said that it is done: what has to pass is run again, all of it.
+    // Its worker reported it done: run all its checks again.
     if (step.status === 'checking') return { ...step, passed: 0 }
     if (step.status !== 'failed' && step.status !== 'skipped') return step
     return {
@@ -218,14 +218,14 @@ function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: Se
     }
   })
   const hasHigh = own.review?.issues.some(({ severity }) => severity === 'high') ?? false
-  // Who goes on has seen what did not pass, too.
+  // The person who resumes has seen the failed checks too.
   const isOpen = hasHigh || (ended.outcome.kind === 'needs-person' && failedTests(own).length > 0)
   const isMore = again.some(({ status }, at) => status !== own.steps[at]?.status)
   return {
     ...own,
     hasNetwork,
     steps: again,
-    // A plan that was made alone is carried out now.
+    // A plan from the mode `plan` is carried out now.
     isOnlyPlanned: false,
     isAccepted: own.isAccepted || own.isOnlyPlanned,
     network: hasNetwork ? own.network : own.network === 'allow' ? null : own.network,
@@ -234,14 +234,14 @@ function resumed(own: TeamWork, event: EventOf<'session-resumed'>, { ended }: Se
     repairs: isMore || isOpen ? 0 : own.repairs,
     testRepairs: isMore || isOpen ? 0 : (own.testRepairs ?? 0),
     secretsMeetNetwork,
-    // Who goes on may have mended what a review has found.
+    // The person who resumes may have fixed the review's findings.
     ...(isMore || isOpen ? testedAnew(own) : {}),
     isWritten: false,
     writeProblem: null,
   }
 }
 
-/** What is tested and reviewed again. Where nothing is, what is known from sessions before stays. */
+/** Resets test and review if they are repeated; otherwise keeps the results of earlier sessions. */
 function testedAnew({ options }: TeamWork): Partial<TeamWork> {
   const isTested = options.mode === 'all' || options.mode === 'plan'
   return { ...(isTested ? { found: null, howToTest: null } : {}), isReviewed: false, isWritten: false }
@@ -283,19 +283,19 @@ function ran(own: TeamWork, event: EventOf<'shell-ran'>): TeamWork {
 }
 
 function wantedBy(own: TeamWork, { key, question, reason }: EventOf<'secret-asked'>): WantedKey {
-  // It may be there already where it is only the network that it may not be used with yet.
+  // It may already exist if only its use with network was open.
   const isRefused = refusesSecrets(own) !== null
   const state = !isRefused ? 'asked' : own.secretsMeetNetwork === false ? 'later' : reason === null ? 'given' : 'asked'
   return { key, question, reason, state, problem: null, asked: 0 }
 }
 
-/** Why no command may have a secret yet, a sentence for its agent; null: they may. Pure. */
+/** Returns a sentence for the agent why commands may not have secrets yet; null: they may. Pure. */
 export function refusesSecrets({ hasNetwork, options, secretsMeetNetwork }: TeamWork): string | null {
   if (!hasNetwork || options.accept === 'auto' || secretsMeetNetwork === true) return null
   return 'The person has not yet allowed commands with network access to use secrets.'
 }
 
-/** A person may be asked again whether secrets are used with the network. */
+/** Asks a person again whether to use secrets with network. */
 function askedAnew(own: TeamWork): TeamWork {
   return own.secretsMeetNetwork === false ? { ...own, secretsMeetNetwork: null } : own
 }
@@ -309,11 +309,11 @@ function answered(own: TeamWork, { name, value }: EventOf<'answer-given'>): Team
   return onCurrent(own, step => ({ ...step, said: done, thoughts: truncate(thoughts, TEXT_CHARACTERS), checks }))
 }
 
-/** What is done stays; the rest of the steps is that of the new plan. */
+/** Finished steps stay; the others come from the new plan. */
 function planned(own: TeamWork, value: unknown): TeamWork {
   const done = own.steps.filter(({ status }) => status === 'done')
   const read = readPlan(value, done)
-  // Another version judged it otherwise: it is asked for again.
+  // Another version judged it differently: request it again.
   if (!read.ok) return own
   const plan = read.value
   const open = plan.steps.filter(({ id }) => done.every(step => step.id !== id))
@@ -326,7 +326,7 @@ function planned(own: TeamWork, value: unknown): TeamWork {
     network: null,
     isNetworkTold: false,
     steps: [...done, ...open.map(step => stepOf(step, 'planned'))],
-    // Steps that were to mend something are gone with the old plan, and what they were for is found anew.
+    // Repair steps go with the old plan, and their problems are found again.
     repairs: 0,
     mends: 0,
     ...testedAnew(own),
@@ -354,7 +354,7 @@ function endedRound(
       ? undone(next, step, 'Its commands wrote a secret into files several times.', MOST_TRIES)
       : next
   }
-  // What codex itself stumbles over comes once, as a rule.
+  // Errors of codex itself usually happen once.
   const isFirst = failures.refusals === 0 && failures.silences === 0
   if ((outcome.class === 'refused' || outcome.class === 'silent') && isFirst) return next
   if (outcome.class !== 'worked')
@@ -363,7 +363,7 @@ function endedRound(
   return onStep(next, step, before => ({ ...before, status: before.checks.length > 0 ? 'checking' : 'done' }))
 }
 
-/** A step that is not done by now: it is tried again, or has failed. `missing` null: what is known of that stays. */
+/** Retries an unfinished step, or fails it. `missing` null: keep the known reason. */
 function undone(own: TeamWork, step: StepWork, missing: string | null, after = step.tries + 1): TeamWork {
   return onStep(own, step, before => ({
     ...before,
@@ -413,25 +413,25 @@ function reviewed(own: TeamWork, value: unknown): TeamWork {
   return { ...withMore(next, steps), repairs: own.repairs + 1 }
 }
 
-/** What was run to test it and did not pass becomes a step. */
+/** Turns failed test commands into a step. */
 function repairedTests(own: TeamWork): TeamWork {
   return { ...withMore(own, [wordsForFailedTests(own)]), testRepairs: (own.testRepairs ?? 0) + 1 }
 }
 
-/** With steps that mend something, after which it is tested and reviewed again. */
+/** Adds repair steps; tests and review follow again. */
 function withMore(own: TeamWork, descriptions: readonly string[]): TeamWork {
   const last = Math.max(0, ...own.steps.map(({ id }) => id))
   const more = descriptions.map((description, at) => stepOf({ id: last + 1 + at, description }, 'repair'))
   return { ...own, steps: [...own.steps, ...more], ...testedAnew(own) }
 }
 
-/** The most refused claims that become steps. */
+/** Most refused claims that become steps. */
 const MOST_MENDS = 3
 
 function refusedClaim(own: TeamWork, { detail }: EventOf<'done-refused'>): TeamWork {
   if (own.mends >= MOST_MENDS) return own
   const next = withMore(own, [`The result was not accepted as done. Fix this: ${truncate(detail, TEXT_CHARACTERS)}`])
-  // The review has said what it had to say.
+  // The review is complete.
   return { ...next, mends: own.mends + 1, isReviewed: own.isReviewed }
 }
 
@@ -468,7 +468,7 @@ function confirmed(own: TeamWork, { key, ok, problem, missing }: EventOf<'secret
   const asked = (step: StepWork) => step.waitsFor?.asked ?? 0
   const next = onWaiting({ ...own, secrets }, key, step => {
     if (ok) return { ...withTold(step, key, true), status: 'to-do' }
-    // Where nothing was given yet, the question is no answer to a wrong one.
+    // If no value was given yet, the question does not answer a wrong one.
     const isWrong = missing !== true || asked(step) > 0
     const state = asked(step) >= MOST_ASKED ? ('later' as const) : ('asked' as const)
     return withWaiting(isWrong ? withTold(step, key, false) : step, { state, problem: isWrong ? problem : null })
@@ -476,7 +476,7 @@ function confirmed(own: TeamWork, { key, ok, problem, missing }: EventOf<'secret
   return next
 }
 
-/** What its worker reads in the history of the step. */
+/** Adds a line for its worker to the step's history. */
 function withTold(step: StepWork, key: string, ok: boolean): StepWork {
   const line = {
     command: `CONFIRM_SECRET ${key}`,
@@ -492,5 +492,5 @@ function withWanted(own: TeamWork, text: string): TeamWork {
 }
 
 const MOST_WANTED = 60_000
-/** How often a person may have it planned again. */
+/** Most new plans that a person may request. */
 export const MOST_REPLANS = 20

@@ -32,10 +32,10 @@ import {
   workOf,
 } from './work.ts'
 
-/** How long a command may take by which a step or the project is tested, ms. */
+/** Time bound of a step's or the project's test command, ms. */
 const COMMAND_MS = 10 * 60_000
 
-/** What comes next in a team. Pure. */
+/** Returns the next step of a team. Pure. */
 export function nextOfTeam(session: SessionState, parts: TeamParts): Step {
   const own = workOf(session)
   switch (phaseOf(own)) {
@@ -52,7 +52,7 @@ export function nextOfTeam(session: SessionState, parts: TeamParts): Step {
   }
 }
 
-/** The thread of the next round, as far as it is known. Pure. */
+/** Returns the thread of the next round, as far as it is known. Pure. */
 export function aheadOfTeam(session: SessionState, parts: TeamParts): ThreadSpec | null {
   const own = workOf(session)
   const worker = parts.thread(own.options.stepwise ? 'stepwise' : 'worker')
@@ -119,7 +119,7 @@ function wordsForPlanned({ id, description, network, needs }: StepWork): string 
   return `${id}. ${inlineCode(text)}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`
 }
 
-/** Steps that need the network, where the run has none: a person is asked once, and it is said. */
+/** Handles steps that need the network in a run without it: it asks a person once, and notes them. */
 function withoutNetwork(own: TeamWork, session: SessionState): Step | null {
   if (own.hasNetwork) return null
   const lost = own.steps.filter(({ network, status }) => network && status !== 'done')
@@ -162,7 +162,7 @@ function networkDecision(lost: readonly StepWork[]): Decision {
   }
 }
 
-/** What is to be done for a secret that a step waits for; null: nothing now. */
+/** Returns the next step for a secret that a step waits for; null: none now. */
 function secretStep(own: TeamWork, session: SessionState): Step | null {
   const step = own.steps.find(({ status, waitsFor }) => status === 'needs-secret' && waitsFor?.state !== 'later')
   const wanted = step?.waitsFor
@@ -181,7 +181,7 @@ function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']
   return {
     id: DECISIONS.secret,
     title: `Step ${step.id} needs the secret ${key}.`,
-    // What an agent has written comes last: it may be long.
+    // An agent's text comes last: it may be long.
     body: [
       ...(problem === null ? [] : [`**The value that was given does not work:** ${truncate(problem, 500)}`]),
       `Project: ${inlineCode(session.directory)}`,
@@ -225,7 +225,7 @@ function testing(own: TeamWork, session: SessionState, parts: TeamParts): Step {
   return command('test', pendingTest(own) ?? '', own)
 }
 
-/** The note after which what did not pass is mended; null: all has, or it was tried as often as it may be. */
+/** Returns the note that starts a repair of failed tests; null: none failed, or too many repairs. */
 function repairOfTests(own: TeamWork): Step | null {
   const { options, steps, testRepairs = 0 } = own
   const failed = failedTests(own)
@@ -241,7 +241,7 @@ function wordsForTests(failed: readonly HowToTest[]): string {
   return `${failed.length === 1 ? 'A command that tests it did' : `${failed.length} commands that test it did`} not pass: ${named.join(', ')}${more}.`
 }
 
-/** The most of a line in the name of its step, in characters. */
+/** Most characters of a line in its step's name. */
 const MOST_NAME = 80
 
 function command(name: string, run: string, { hasNetwork }: TeamWork): Step {
@@ -262,7 +262,7 @@ function writeInfo(session: SessionState): Step {
   return { kind: 'write', files: [{ path: INFO_FILE, text: projectInfo(session) }] }
 }
 
-/** Why it is not done, as the end of the session; null: nothing is missing. */
+/** Returns the outcome of unfinished work; null: nothing is missing. */
 function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): SessionOutcome | null {
   const { steps } = own
   const where = here(directory)
@@ -306,7 +306,7 @@ function outcomeOfLack(own: TeamWork, { directory, claim }: SessionState): Sessi
   return null
 }
 
-/** The steps that have failed, by id, and how they are tried again; null: all are done. `where`: the flag that names the project. */
+/** Lists failed steps by id, and how to retry them; null: all are done. `where`: the flag that names the project. */
 function hintOfUnfinished(
   { steps, hasNetwork }: TeamWork,
   where: string,
@@ -326,12 +326,12 @@ function hintOfUnfinished(
   }
 }
 
-/** What the reviewer calls high of the project as it is; a review before this session is of what was there then. */
+/** Returns the high issues of the current files; a review before this session is of older files. */
 function highIssues({ review, isReviewed }: TeamWork): TeamReview['issues'] {
   return isReviewed && review !== null ? review.issues.filter(({ severity }) => severity === 'high') : []
 }
 
-/** Why the secrets that a person has given do not do. */
+/** Says why a person's secrets do not work. */
 function wordsForWrong(steps: readonly StepWork[], keys: readonly string[]): string {
   const wrong = keys.flatMap(key => {
     const step = steps.find(({ status, waitsFor }) => status === 'needs-secret' && waitsFor?.key === key)

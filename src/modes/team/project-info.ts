@@ -4,10 +4,9 @@ import { formatSpan } from '../../tell/words/numbers.ts'
 import { type HowToTest, type StepStatus, type StepWork, type TeamWork, workOf } from './work.ts'
 
 /**
- * The text of PROJECT_INFO.json: the goal as typed, the absolute path of the project, and the parsed plan and review (null:
- * none). Then how to test it, the result of each step, and what is missing.
- * The same work gives the same text,
- * however and whenever the session ends. Pure.
+ * Returns the text of PROJECT_INFO.json: the goal as typed, the project's absolute path, and the parsed plan and review
+ * (null: none). Then how to test it, each step's result, and what is missing. The same work always gives the same text.
+ * Pure.
  */
 export function projectInfo(session: Pick<SessionState, 'directory' | 'work'>): string {
   const own = workOf(session)
@@ -34,7 +33,7 @@ export function projectInfo(session: Pick<SessionState, 'directory' | 'work'>): 
   return `${JSON.stringify(info, null, 2)}\n`
 }
 
-/** How a step stands, in a word or two. */
+/** Words for the state of a step. */
 export const WORDS_FOR_STATUS: Readonly<Record<StepStatus, string>> = {
   'to-do': 'to do',
   running: 'running',
@@ -45,23 +44,23 @@ export const WORDS_FOR_STATUS: Readonly<Record<StepStatus, string>> = {
   'needs-secret': 'needs a secret',
 }
 
-/** A way to test the project, as PROJECT_INFO.json has it. */
+/** A way to test the project, in PROJECT_INFO.json. */
 export interface WayToTest {
-  /** What it is for. */
+  /** Its purpose. */
   for: string
-  /** The line to type, from anywhere: it goes into the project first. */
+  /** Line to type from any directory: it first enters the project. */
   command: string
-  /** The same as it is run in the project. */
+  /** The same line inside the project. */
   run: string
   /** `ran here: exit 0, 3 s`, or `not run here: needs the network`. */
   ran: string
-  /** Null: it was not run, or has not ended by itself. */
+  /** Null: it did not run, or did not end by itself. */
   exit_code: number | null
-  /** Null: it was not run. */
+  /** Null: it did not run. */
   duration_ms: number | null
 }
 
-/** How the project is tested, and what came of it here. Pure. */
+/** Returns the ways to test the project, and their results here. Pure. */
 export function waysToTest({ howToTest }: Pick<TeamWork, 'howToTest'>, directory: string): WayToTest[] {
   return (howToTest ?? []).map(way => ({
     for: way.for,
@@ -89,31 +88,31 @@ function wordsForTest({ ran, why }: HowToTest): string {
   }
 }
 
-/** What a person has to give before the rest can be done. */
+/** Things that a person must give before the rest can be done. */
 interface Missing {
   secrets: readonly MissingSecret[]
-  /** Steps that are not done and need the network, where commands do not have it, and what a person types; null: there are none. */
+  /** Open steps that need the missing network, and the command to type; null: none. */
   network: { steps: readonly number[]; command: string } | null
 }
 
 /** A secret that steps wait for. */
 export interface MissingSecret {
   key: string
-  /** What it is for, in the words of the worker. */
+  /** Its purpose, in the worker's words. */
   question: string
-  /** Why the one that is there does not work, in the words of the worker; null: none is there. */
+  /** Why the stored one does not work, in the worker's words; null: none is stored. */
   reason: string | null
-  /** Why what a person gave does not work, a sentence; null: nothing was given. */
+  /** A sentence why a person's value does not work; null: none was given. */
   problem: string | null
-  /** The steps that wait for it. */
+  /** Steps that wait for it. */
   steps: readonly number[]
-  /** The steps that cannot be done before these. */
+  /** Steps that cannot be done before these. */
   after: readonly number[]
-  /** What a person types. */
+  /** Command for the person. */
   command: string
 }
 
-/** What a person has to give, and what is done then. Pure. */
+/** Returns what a person must give, and the steps that follow. Pure. */
 export function whatIsMissing(own: Pick<TeamWork, 'steps' | 'hasNetwork'>, directory: string): Missing {
   const there = here(directory)
   const { steps } = own
@@ -146,11 +145,11 @@ function wantedBy({ status, waitsFor }: StepWork): StepWork['waitsFor'] {
   return status === 'needs-secret' ? waitsFor : null
 }
 
-/** Ids of the steps that cannot be done before these, in their order. */
+/** Returns the ids of the steps that need these, in order. */
 function needing(first: readonly StepWork[], steps: readonly StepWork[]): number[] {
   const found = new Set(first.map(({ id }) => id))
   const after: number[] = []
-  // What a step needs stands before it.
+  // Needed steps come earlier in the list.
   for (const { id, needs, status } of steps) {
     if (found.has(id) || status === 'done' || !needs.some(each => found.has(each))) continue
     found.add(id)

@@ -4,21 +4,20 @@ import type { ReportSection } from '../../core/view.ts'
 import { type MissingSecret, WORDS_FOR_STATUS, waysToTest, whatIsMissing } from './project-info.ts'
 import { type StepWork, type TeamReview, type TeamWork, uncheckedSteps } from './work.ts'
 
-/** The most of a text in the report, and of what is listed. */
+/** Most characters of a text in the report, and most list entries. */
 const MOST_TEXT = 400
 const MOST_GOAL = 1_000
 const MOST_CODE = 1_000
 const MOST_LINE = 300
 const MOST_LISTED = 20
 const MOST_FILES = 4
-/** Of each list, in characters: all of them have to find room in the section. */
+/** Most characters of each list: all must fit into the section. */
 const MOST_OF = { missing: 4_500, tests: 3_000, issues: 4_000, suggestions: 1_500 }
 const SEVERITIES = ['high', 'medium', 'low'] as const
 
 /**
- * What the report of a session says of a team: where the project is, what is missing, and what follows once it is there.
- * Then how to test it, what ran, what the review found, and the result of each step.
- * Pure.
+ * Returns a team's section of the report: the project's place, missing things, and the steps that follow. Then tests,
+ * commands, review findings, and each step's result. Pure.
  */
 export function teamReport(own: TeamWork, directory: string): ReportSection {
   const { plan, steps, review } = own
@@ -58,7 +57,7 @@ export function teamReport(own: TeamWork, directory: string): ReportSection {
   }
 }
 
-/** A list of as many lines as have so many characters together, and how many more there are; empty if there are none. */
+/** Returns a list of lines up to this many characters, and the number of others; empty if there are none. */
 function listed(heading: string, lines: readonly string[], most: number): string {
   if (lines.length === 0) return ''
   let room = most
@@ -82,7 +81,7 @@ function missingLines(own: TeamWork, directory: string): string[] {
   ]
 }
 
-/** What could not be done for want of a secret, and what is done once it is there. */
+/** Describes the steps without a secret, and what happens once it is stored. */
 function secretLine(
   { key, question, reason, problem, steps, after, command }: MissingSecret,
   { options }: TeamWork,
@@ -109,7 +108,7 @@ function testLines(own: TeamWork, directory: string): string[] {
   })
 }
 
-/** Which steps nothing but the word of their worker says to be done. */
+/** Names the steps that only their worker's word calls done. */
 function uncheckedLine(own: TeamWork): string[] {
   const ids = uncheckedSteps(own).map(({ id }) => id)
   if (ids.length === 0) return []
@@ -140,7 +139,7 @@ function stepRow(step: StepWork): string[] {
   ]
 }
 
-/** `(3 commands; app.py, start.sh)`; empty if there is nothing to say. */
+/** Returns `(3 commands; app.py, start.sh)`; empty if there is nothing to say. */
 function factsOf({ commands, files }: StepWork): string {
   const shown = files.slice(0, MOST_FILES).map(path => plain(path, 40))
   const list = [...shown, ...(files.length > shown.length ? [`and ${files.length - shown.length} more`] : [])].join(
@@ -153,7 +152,7 @@ function factsOf({ commands, files }: StepWork): string {
   return facts.length === 0 ? '' : `(${facts.join('; ')})`
 }
 
-/** A text that others wrote, on one line, in which no backtick begins code. */
+/** Returns a foreign text on one line in which no backtick begins code. */
 function plain(text: string, most: number): string {
   return truncate(text.trim().replace(/\s+/g, ' ').replaceAll('`', "'"), most)
 }
@@ -162,15 +161,15 @@ function code(text: string): string {
   return inlineCode(truncate(text.replace(/\s+/g, ' '), MOST_CODE))
 }
 
-/** What programs are told in characters: of a text at most, of the texts and the files of all steps, and of the texts of a review. */
+/** Most characters for programs: of a text, of all steps' texts and files, and of a review's texts. */
 const MOST_DATA_TEXT = 2_000
 const MOST_DATA_STEPS = 200_000
 const MOST_DATA_REVIEW = 100_000
 
-/** What programs are told of a team: the fields of `work` in `status --json` that it has beside those of every session. Pure. */
+/** Returns a team's own fields of `work` in `status --json`. Pure. */
 export function teamData(own: TeamWork, directory: string): Record<string, unknown> {
   const { options, plan, steps, secrets, review, repairs } = own
-  // A step has three texts, its files, and the three texts of the secret that it waits for.
+  // A step has three texts, its files, and the three texts of its secret.
   const share = Math.min(MOST_DATA_TEXT, Math.floor(MOST_DATA_STEPS / Math.max(1, steps.length) / 7))
   const text = (each: string | null) => (each === null ? null : clipEnd(each, share))
   const missing = whatIsMissing(own, directory)
@@ -211,7 +210,7 @@ export function teamData(own: TeamWork, directory: string): Record<string, unkno
   }
 }
 
-/** As many paths as have so many characters together. */
+/** Returns as many paths as fit into this many characters. */
 function pathsWithin(paths: readonly string[], most: number): string[] {
   let room = most
   return paths.filter(path => {

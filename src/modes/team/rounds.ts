@@ -7,20 +7,20 @@ import { MOST_STEPS, PLAN_ANSWER, REVIEW_ANSWER, TEST_ANSWER, workAnswer } from 
 import { executionSummary } from './execution-summary.ts'
 import type { StepWork, TeamWork } from './work.ts'
 
-/** Who works in a team: its prompt, and what it may do. */
+/** Roles in a team: each has its prompt and rights. */
 export type TeamRole = 'planner' | 'worker' | 'stepwise' | 'tester' | 'reviewer'
 
-/** What a team is carried out with. */
+/** Means of a team. */
 export interface TeamParts {
   thread(role: TeamRole): ThreadSpec
 }
 
-/** The most commands of a step that works without tools. */
+/** Most commands of a step without tools. */
 const MOST_COMMANDS = 60
 const MOST_GOAL = 200_000
 const MOST_SAID = 60_000
 
-/** The round that plans, or plans anew as a person wants. Pure. */
+/** Returns the round that makes the plan, or a person's new one. Pure. */
 export function planRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
   const done = own.steps.filter(({ status }) => status === 'done')
   const input = joined([
@@ -39,7 +39,7 @@ export function planRound(own: TeamWork, session: SessionState, parts: TeamParts
   return round('plan', input, { answer: PLAN_ANSWER, thread: parts.thread('planner') }, session)
 }
 
-/** The round that works on a step. Pure. */
+/** Returns the round that works on a step. Pure. */
 export function workRound(step: StepWork, own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
   const { stepwise } = own.options
   const before = own.steps.filter(each => each !== step && each.status !== 'to-do')
@@ -67,7 +67,7 @@ export function workRound(step: StepWork, own: TeamWork, session: SessionState, 
   )
 }
 
-/** The round that names the commands by which it is tested. Pure. */
+/** Returns the round that names the test commands. Pure. */
 export function testRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
   const files = own.found?.files ?? []
   const input = joined([
@@ -82,9 +82,9 @@ export function testRound(own: TeamWork, session: SessionState, parts: TeamParts
   return round('test', input, { answer: TEST_ANSWER, thread: parts.thread('tester') }, session)
 }
 
-/** The round that reviews the result. Pure. */
+/** Returns the round that reviews the result. Pure. */
 export function reviewRound(own: TeamWork, session: SessionState, parts: TeamParts): RoundStep {
-  // A reviewer alone is told what was run before its session.
+  // In the mode `review`, it also hears of commands before its session.
   const { howToTest, options } = own
   const steps = options.mode === 'review' ? (options.earlier?.steps ?? []) : own.steps
   const given = {

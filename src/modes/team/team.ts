@@ -17,13 +17,13 @@ const looks: PartKind = {
 
 const PARTS: TemplateKind['parts'] = {
   plan: looks,
-  // A step may have nothing to change; one that is not done fails after two tries.
+  // A step may need no change; an undone one fails after two tries.
   work: { ...looks, words: 'work' },
   test: { ...looks, words: 'how to test' },
   review: { ...looks, words: 'review' },
 }
 
-/** More than a plan of 50 steps takes, each tried twice, with three repairs. */
+/** More than a plan of 50 steps needs, each tried twice, with three repairs. */
 const MOST_ROUNDS = 200
 
 const teamOptions: v.GenericSchema<unknown, TeamOptions> = v.looseObject({
@@ -45,7 +45,7 @@ const teamOptions: v.GenericSchema<unknown, TeamOptions> = v.looseObject({
   ),
 })
 
-/** A planner that cuts a goal into steps, a worker that does one after the other, and a reviewer. */
+/** A planner that splits a goal into steps, a worker that does them in order, and a reviewer. */
 export const teamKind: TemplateKind<TeamWork> = {
   name: 'team',
   description: 'a new project: planned in steps, worked on, tested and reviewed, with secrets that no model sees',

@@ -11,7 +11,7 @@ import { waysToTest, whatIsMissing } from './project-info.ts'
 import { stepsOf, teamData, teamReport } from './report.ts'
 import { phaseOf, type StepWork, type TeamReview, type TeamWork, uncheckedSteps } from './work.ts'
 
-/** How a team is told: its steps with what came of each, what is done now, and what it waits for. */
+/** View of a team: its steps with results, the current work, and its waits. */
 export const teamView: TemplateView<TeamWork> = {
   step: wordsForStep,
   round: titleOf,
@@ -22,7 +22,7 @@ export const teamView: TemplateView<TeamWork> = {
   data: (own, { directory }) => teamData(own, directory),
 }
 
-/** Commands are called by what they run, and other steps as codemachine calls them. */
+/** Names commands by their line, and other steps like codemachine. */
 function wordsForStep({ kind, name }: StepName, own: TeamWork): string | null {
   switch (kind) {
     case 'command':
@@ -52,7 +52,7 @@ function wordsForFound({ found }: TeamWork): string {
 
 const MOST_LINES = 12
 
-/** What the round that runs, or the next one, is for; null: none comes. */
+/** Returns the purpose of the running or next round; null: none comes. */
 function titleOf(own: TeamWork, session: SessionState): RoundTitle | null {
   switch (phaseOf(own)) {
     case 'planning': {
@@ -77,7 +77,7 @@ function titleOf(own: TeamWork, session: SessionState): RoundTitle | null {
   }
 }
 
-/** The step whose secret a person is asked for. */
+/** Returns the step whose secret a person is asked for. */
 function waitingStep({ steps }: TeamWork, { decision }: SessionState): StepWork | undefined {
   const key = decision?.secret?.key
   return steps.find(({ status, waitsFor }) => status === 'needs-secret' && waitsFor?.key === key)
@@ -91,12 +91,12 @@ function linesOf(text: string | null): string[] {
   return text === null ? [] : text.trim().split('\n').slice(0, MOST_LINES)
 }
 
-/** `step 2 of 5`: by its place, for ids may have gaps. */
+/** Returns `step 2 of 5`, by position, because ids may have gaps. */
 function placeOf(step: StepWork, { steps }: TeamWork): string {
   return `step ${steps.indexOf(step) + 1} of ${steps.length}`
 }
 
-/** How far it is, or what it waits for, in a few words, beside what the round is called; null: nothing is planned yet. */
+/** Describes its progress or wait in a few words, apart from the round's title; null: no plan yet. */
 function statusOf(own: TeamWork, session: SessionState): string | null {
   const { decision, ended } = session
   if (ended === null && decision !== null) {
@@ -119,7 +119,7 @@ function doneOf({ steps, plan, review, options, isReviewed }: TeamWork, hasEnded
   return options.mode === 'review' ? 'not reviewed' : plan === null ? 'no plan' : 'planned'
 }
 
-/** What has failed, and the names of the secrets that steps wait for. */
+/** Lists failures, and names of missing secrets. */
 function lacksOf({ steps }: TeamWork): string[] {
   const failed = steps.filter(({ status }) => status === 'failed').length
   const keys = new Set(
@@ -159,13 +159,13 @@ function rowOf(step: StepWork, session: SessionState): BoardRow {
 const MOST_NAME = 200
 const MOST_WHY = 120
 
-/** The first line of what it is. */
+/** Returns the first line of its description. */
 function nameOf({ description, kind }: StepWork): string {
   const [first = ''] = description.trim().split('\n', 1)
   return `${kind === 'repair' ? 'repair: ' : ''}${truncate(first, MOST_NAME)}`
 }
 
-/** What is to be known of a step beside its mark. */
+/** Lists facts of a step, apart from its mark. */
 function factsOf({ status, waitsFor, missing, tries, checks, passed }: StepWork): string[] {
   const [why = ''] = (missing ?? '').trim().split('\n', 1)
   switch (status) {
@@ -185,10 +185,10 @@ function factsOf({ status, waitsFor, missing, tries, checks, passed }: StepWork)
   }
 }
 
-/** Steps that the card names in their order; of more of them those that are not done come first. */
+/** Most steps on the card in order; with more, open steps come first. */
 const MOST_IN_ORDER = 6
 
-/** What the card at the end says first: the steps, what the review has found, where the project is, how it is tested, what is missing. */
+/** Returns the first facts of the final card: steps, review findings, project, tests, missing things. */
 function cardOf(own: TeamWork, session: SessionState): CardFact[] {
   const { steps, review } = own
   const { directory } = session

@@ -15,37 +15,37 @@ import { LOGS, makePlaces, type TeamPlaces } from './places.ts'
 
 /** Name of the template of a team. */
 export const TEAM = 'team'
-/** A team that is to begin. */
+/** A team to begin. */
 export interface WantedTeam {
-  /** As typed; in the mode `work` the step, in the mode `review` empty. */
+  /** Goal as typed; in the mode `work` the step, in the mode `review` empty. */
   goal: string
-  /** `all`: plan, work and review; else that alone. */
+  /** `all`: plan, work and review; else only that part. */
   mode: 'all' | 'plan' | 'work' | 'review'
-  /** The step of the mode `work`; null in the others. */
+  /** Step of the mode `work`; null in the others. */
   step: string | null
-  /** Whether workers work without tools, one command an answer. */
+  /** Whether workers work without tools, one command per answer. */
   stepwise: boolean
-  /** What was said of the engines of roles, below which the settings count. */
+  /** Engines of roles from flags, which win over the settings. */
   engines: NonNullable<TeamOptions['engines']>
-  /** How often issues of high severity are mended; undefined: once. */
+  /** How often to repair high issues; undefined: once. */
   repair: 0 | 1 | 2 | 3 | undefined
-  /** Whether nobody is asked. */
+  /** Whether to ask nobody. */
   yes: boolean
-  /** The directory that it works in, as typed, relative to the workspace; null: a new one. */
+  /** Its directory as typed, relative to the workspace; null: a new one. */
   project: string | null
 }
 
-/** A team whose places have been made. */
+/** A team with its places. */
 export interface BegunTeam {
-  /** The real path of its project, the work directory of its session. */
+  /** Real path of its project, the work directory of its session. */
   directory: string
-  /** Makes its session, for `OpenProject.runQueue` in that directory. */
+  /** Creates its session, for `OpenProject.runQueue` in that directory. */
   first: (run: Run) => Promise<Omit<NewSession, 'queued'>>
-  /** Takes away what was made for a session that could not begin. */
+  /** Removes the places of a session that could not begin. */
   dropUnused(): Promise<void>
 }
 
-/** Makes the places of a team. A `UserError`, and nothing is made, if its goal or its workspace will not do. */
+/** Creates the places of a team. Throws a `UserError`, and creates nothing, if its goal or workspace is unusable. */
 export async function newTeam(world: World, named: string, wanted: WantedTeam): Promise<BegunTeam> {
   const { goal: said, mode, step, stepwise, engines, repair = 1, yes, project } = wanted
   const isAlone = mode === 'work' || mode === 'review'
@@ -61,7 +61,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   const before = given === null || !isAlone ? null : await projectBefore(world, given, mode)
   const goal = before?.goal ?? (said.trim() === '' ? `The project ${basename(given ?? workspace)}` : said)
   const places = await makePlaces(world, { workspace, goal: said.trim() === '' ? goal : said, project: given })
-  // Where the project is deleted in the middle nobody could find them any more.
+  // If the project is deleted meanwhile, nobody could find them any more.
   const [records] = await recordsAround({ ...world, directory: places.project })
   const terms: TeamOptions = {
     mode,
@@ -84,7 +84,7 @@ export async function newTeam(world: World, named: string, wanted: WantedTeam): 
   }
 }
 
-/** The engines of a team's roles, by flags and settings. A `UserError` if there is none of a name, or it cannot do its role. */
+/** Returns the engines of a team's roles, by flags and settings. Throws a `UserError` for an unknown or unfit engine. */
 function enginesIn(
   { engines, settings: { team } }: Run,
   said: WantedTeam['engines'],
@@ -98,7 +98,7 @@ function enginesIn(
   return chosen.length === 0 ? {} : { engines: Object.fromEntries(chosen) }
 }
 
-/** Codex takes a path with these for a pattern, and a sandbox that writes in a pattern it does not build. */
+/** Codex reads a path with these characters as a pattern, and builds no sandbox that writes to a pattern. */
 function refusePattern(directory: string): void {
   const [sign] = directory.match(/[*?[]/) ?? []
   if (sign === undefined) return
@@ -107,10 +107,10 @@ function refusePattern(directory: string): void {
   })
 }
 
-/** A control character that is no line end and no tab. */
+/** A control character other than line end and tab. */
 const CONTROL = /[^\t\r\n\P{Cc}]/u
 
-/** Why a text cannot be the goal of a team, a sentence; null if it can. */
+/** Returns a sentence why a text cannot be a team's goal; null: it can. */
 function problemOfGoal(goal: string): string | null {
   if (goal.trim() === '') return 'There is no goal; say what the project should be.'
   const problem = problemOfPrompt(goal)
@@ -118,20 +118,20 @@ function problemOfGoal(goal: string): string | null {
   return CONTROL.test(goal) ? 'The goal contains control characters; leave them out.' : null
 }
 
-/** How many sessions are looked at for the goal of a project, and for a run. */
+/** Number of sessions to search for a project's goal, and for a run. */
 const MOST_LOOKED_AT = 20
 const MOST_INFO = 4 * 1024 * 1024
-/** The most of what a session had come to that the next one is told, in characters as JSON. */
+/** Most characters, as JSON, of an earlier session's result for the next one. */
 const MOST_EARLIER = 256 * 1024
 
-/** What is known of a project from before. */
+/** Facts of a project from earlier sessions. */
 interface ProjectBefore {
-  /** What it was made for; null: nothing says so. */
+  /** Its original goal; null: unknown. */
   goal: string | null
   earlier: TeamOptions['earlier'] | null
 }
 
-/** By the newest session of a team in it; what lies in it can say no more than its goal. */
+/** Reads the newest session of a team there; the files in it can only give its goal. */
 async function projectBefore(world: World, project: string, mode: TeamOptions['mode']): Promise<ProjectBefore> {
   const [records] = await recordsAround({ ...world, directory: project })
   const teams = records === undefined ? [] : await teamsIn(records)
@@ -163,14 +163,14 @@ function fieldOf(text: string, name: string): unknown {
   }
 }
 
-/** Whether there is a session whose run these places were made for. */
+/** Returns whether a session began for the run of these places. */
 async function hasBegun(records: Records, { run, workspace, isNew }: TeamPlaces): Promise<boolean> {
   if (isNew) return (await records.sessions().catch(() => [])).length > 0
   const runs = (await teamsIn(records)).map(state => progressOf(state)?.options.workspace ?? null)
   return runs.some(each => each?.run === run && each.directory === workspace)
 }
 
-/** The newest sessions of teams in a directory, the newest first. */
+/** Returns the newest team sessions in a directory, newest first. */
 async function teamsIn(records: Records): Promise<SessionState[]> {
   const ids = await records.sessions().catch(() => [])
   const found: SessionState[] = []
@@ -181,12 +181,12 @@ async function teamsIn(records: Records): Promise<SessionState[]> {
   return found
 }
 
-/** What is known of a team; null: the session is none. */
+/** Returns the memory of a team; null: it is none. */
 export function progressOf({ template, work }: Pick<SessionState, 'template' | 'work'>): TeamWork | null {
   return template === TEAM && typeof work === 'object' && work !== null ? (work as TeamWork) : null
 }
 
-/** The step that an agent works on; null: none. */
+/** Returns the step that an agent works on; null: none. */
 export function stepAtWork(progress: TeamWork | null): StepWork | null {
   return progress?.steps.find(({ status }) => status === 'running') ?? null
 }

@@ -6,7 +6,7 @@ import type { LogEntry, LogPrefix } from './log-file.ts'
 
 type Role = 'PLANNER' | 'WORKER' | 'REVIEWER'
 
-/** Who works in a round, by what it is for. */
+/** Log name of each round's agent, by purpose. */
 const ROLES: Readonly<Record<string, Role>> = {
   plan: 'PLANNER',
   work: 'WORKER',
@@ -15,9 +15,9 @@ const ROLES: Readonly<Record<string, Role>> = {
 }
 
 /**
- * What the log of a workspace says of an event: what goes to a model, what comes back, and what codemachine does between that. Pure.
+ * Returns the log entries of an event: texts to and from a model, and codemachine's steps in between. Pure.
  * @param state after the event
- * @param before what was known of the team before it
+ * @param before the team's memory before it
  */
 export function logEntries(event: Recorded, state: SessionState, before: TeamWork | null): LogEntry[] {
   const role = ROLES[state.running?.part ?? state.last?.part ?? ''] ?? null
@@ -82,7 +82,7 @@ function startOf({ type }: Recorded, state: SessionState): string {
   })
 }
 
-/** What codemachine has begun with a round. */
+/** Returns codemachine's entries at a round's start. */
 function orchestrated({ part }: Extract<Recorded, { type: 'round-started' }>, state: SessionState): Said[] {
   const progress = progressOf(state)
   const step = stepAtWork(progress)
@@ -95,7 +95,7 @@ function orchestrated({ part }: Extract<Recorded, { type: 'round-started' }>, st
   return [['ORCH REVIEW', JSON.stringify({ steps })]]
 }
 
-/** Whether the agent has done something in the round, so that what is said to it now is not what the round began with. */
+/** Returns whether the agent has already acted in the round, so that a message now is not its input. */
 function isFurther({ running }: SessionState): boolean {
   return running?.hasWorked ?? false
 }

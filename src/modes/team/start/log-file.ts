@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
 import { checkFolder, dayOf, twoDigits } from './places.ts'
 
-/** What an entry of the log is about. */
+/** Subject of a log entry. */
 export type LogPrefix =
   | `${'PLANNER' | 'WORKER' | 'REVIEWER'} ${'REQUEST' | 'RAW RESPONSE' | 'PARSED'}`
   | `ORCH ${'START' | 'EXECUTE STEP' | 'REVIEW' | 'COMPLETE'}`
@@ -17,12 +17,12 @@ export interface LogEntry {
   text: string
 }
 
-/** The longest line, with its line end, bytes. */
+/** Longest line with its line end, in bytes. */
 const MOST_LINE = 64 * 1024
 
 /**
- * An entry as a line with its end: `[2026-11-21T23:40:07.123+01:00] [WORKER PARSED] …`. Line ends in its text are `\n`, other control
- * characters as JSON writes them; JSON is left as it is. What is too long is cut, and says how much of it is missing. Pure.
+ * Formats an entry as a line: `[2026-11-21T23:40:07.123+01:00] [WORKER PARSED] …`. Line ends in its text become `\n`, other
+ * control characters as in JSON; JSON stays unchanged. A too long text is cut, with the missing length. Pure.
  */
 function logLine({ at, prefix, text }: LogEntry): string {
   const line = `[${localTime(new Date(at))}] [${prefix}] ${escaped(text)}`
@@ -30,7 +30,7 @@ function logLine({ at, prefix, text }: LogEntry): string {
   if (bytes < MOST_LINE) return `${line}\n`
   const left = bytes - MOST_LINE + MOST_NOTE
   const kept = Buffer.from(line).subarray(0, bytes - left)
-  // A character that is cut in two becomes U+FFFD, which is as long or longer.
+  // A split character becomes U+FFFD, which is at least as long.
   const whole = new TextDecoder().decode(kept).replace(/\uFFFD+$/, '')
   return `${whole} … (${left} bytes left out)\n`
 }
@@ -43,7 +43,7 @@ function escaped(text: string): string {
     .replace(/[^\P{Cc}\t]/gu, each => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** A moment as ISO 8601 in local time, with its distance from UTC. */
+/** Formats a time as ISO 8601 in local time, with its UTC offset. */
 function localTime(at: Date): string {
   const distance = -at.getTimezoneOffset()
   const sign = distance < 0 ? '-' : '+'
@@ -52,7 +52,7 @@ function localTime(at: Date): string {
   return `${local}${sign}${twoDigits(hours)}:${twoDigits(minutes)}`
 }
 
-/** The log of a workspace, a file a day, which teams side by side write to. */
+/** The log of a workspace, one file a day, shared by parallel teams. */
 export class TeamLogFile implements AsyncDisposable {
   readonly #workspace: string
   readonly #folder: string
@@ -71,7 +71,7 @@ export class TeamLogFile implements AsyncDisposable {
     const bytes = Buffer.from(`${this.#isTorn ? '\n' : ''}${logLine(entry)}`)
     this.#isTorn = true
     const { bytesWritten } = await file.write(bytes)
-    // A disk that is nearly full takes a part of it; of a line that was cut so the rest would stand after that of another.
+    // An almost full disk may write only part; the rest would then follow another writer's line.
     if (bytesWritten < bytes.length) throw Object.assign(new Error('only a part was written'), { code: 'ENOSPC' })
     this.#isTorn = false
   }
@@ -98,7 +98,7 @@ export class TeamLogFile implements AsyncDisposable {
   }
 }
 
-/** Whether the last line has no end: a full disk has cut it off. One that is just being written grows meanwhile. */
+/** Returns whether the last line is incomplete: a full disk cut it. A line that is being written grows meanwhile. */
 async function endsInsideLine(file: FileHandle): Promise<boolean> {
   const { size } = await file.stat()
   if (size === 0) return false
@@ -113,5 +113,5 @@ const APPEND =
   constants.O_APPEND |
   constants.O_CREAT |
   (constants.O_NOFOLLOW ?? 0) |
-  // A pipe whose other end nobody opens is an error, and no wait.
+  // A pipe without a reader must fail, not block.
   (constants.O_NONBLOCK ?? 0)

@@ -1,5 +1,5 @@
 import type { ModeParts } from '../../../project/modes.ts'
 import { TeamRecorder } from './recorder.ts'
 
-/** What teams bring to a project. */
+/** Parts of the team mode for a project. */
 export const teamParts: ModeParts = { openRecorder: options => new TeamRecorder(options) }

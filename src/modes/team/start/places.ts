@@ -8,38 +8,38 @@ import { findGit } from '../../../workspace/git/find-git.ts'
 import { type GitSetting, hardenedEnvironment, runGitOrThrow } from '../../../workspace/git/git.ts'
 import { memoryRoot } from '../../../workspace/memory/memory-paths.ts'
 
-/** The folders of a workspace that teams write, and what is ignored in each. */
+/** Folders of a workspace that teams write, each with its ignore rules. */
 export const PROJECTS = 'projects'
 export const RUNS = 'runs'
 export const LOGS = 'logs'
 
-/** Where a team works, and what it writes; all made. */
+/** Places of a team and its files; all exist. */
 export interface TeamPlaces {
-  /** The real path of the directory where it was called. */
+  /** Real path of the calling directory. */
   workspace: string
-  /** The real path of its work directory. */
+  /** Real path of its work directory. */
   project: string
-  /** Whether that was made for it. */
+  /** Whether that was created for it. */
   isNew: boolean
-  /** The file that says how the run went, relative to the workspace, with `/`: it holds a run in which nothing was done. */
+  /** File of the run, relative to the workspace, with `/`: at first without any work. */
   run: string
-  /** Takes away all that was made, if nothing else has come into it. */
+  /** Removes everything created, if nothing else was added. */
   undo(): Promise<void>
 }
 
-/** What the places are made for. */
+/** Values for the places. */
 interface WantedPlaces {
-  /** The real path of where it was called. */
+  /** Real path of the calling directory. */
   workspace: string
-  /** As typed: what the names are made of. */
+  /** Goal as typed, the source of the names. */
   goal: string
-  /** The real path of the directory that it is to work in; null: a new one. */
+  /** Real path of its directory; null: a new one. */
   project: string | null
 }
 
 /**
- * Makes the places of one team; of two that begin at once none gets the same. A `UserError` if they cannot be made: then
- * nothing is left of them.
+ * Creates the places of one team; two parallel teams never get the same. Throws a `UserError` if that fails, and leaves
+ * nothing.
  */
 export async function makePlaces(
   world: Pick<World, 'env' | 'clock'>,
@@ -64,7 +64,7 @@ export async function makePlaces(
   }
 }
 
-/** What names are made of a goal: lower-case ASCII letters, digits and dashes, at most 40; `project` if there are none in it. */
+/** Returns a name from a goal: lower-case ASCII letters, digits and dashes, at most 40; `project` if none are left. */
 export function slugOf(goal: string): string {
   const words = goal.slice(0, MOST_LOOKED_AT).toLowerCase()
   const slug = words
@@ -77,7 +77,7 @@ export function slugOf(goal: string): string {
 const MOST_SLUG = 40
 const MOST_LOOKED_AT = 4_000
 
-/** A local day such as `20261121`, its parts with something between them. */
+/** Formats a local day such as `20261121`, with a separator between its parts. */
 export function dayOf(at: Date, between = ''): string {
   return [String(at.getFullYear()).padStart(4, '0'), twoDigits(at.getMonth() + 1), twoDigits(at.getDate())].join(
     between,
@@ -93,12 +93,12 @@ export function twoDigits(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-/** What the file of a run says before anything was done in it. */
+/** Returns the content of a run's file before any work. */
 function runBefore(goal: string): string {
   return `${JSON.stringify({ goal, steps_executed: 0, results: [], review: null })}\n`
 }
 
-/** What has been made so far, in its order, each as what takes it away again. */
+/** Undo actions of everything created so far, in order. */
 type Made = (() => Promise<unknown>)[]
 
 async function refuseObstacle(workspace: string, folder: string): Promise<void> {
@@ -112,7 +112,7 @@ async function refuseObstacle(workspace: string, folder: string): Promise<void> 
   )
 }
 
-/** Throws for a folder of the workspace that is gone, or is none any more. */
+/** Throws if a folder of the workspace is missing, or no folder any more. */
 export async function checkFolder(workspace: string, folder: string): Promise<void> {
   const obstacle = await findObstacle(workspace, folder)
   if (obstacle === null) return
@@ -122,7 +122,7 @@ export async function checkFolder(workspace: string, folder: string): Promise<vo
   )
 }
 
-/** A folder of the workspace, which git does not look into. */
+/** Creates a folder of the workspace that git ignores. */
 async function makeFolder(workspace: string, folder: string, made: Made): Promise<void> {
   const path = join(workspace, folder)
   const ignore = join(path, '.gitignore')
@@ -130,7 +130,7 @@ async function makeFolder(workspace: string, folder: string, made: Made): Promis
   const onMade = () => {
     isNew = true
     made.push(async () => {
-      // That of another team, which has begun meanwhile, stays as it is.
+      // Keep that of another team that has begun meanwhile.
       const names = await readdir(path)
       if (names.some(name => name !== '.gitignore')) return
       await rm(ignore, { force: true })
@@ -166,7 +166,7 @@ async function makeProject(
   })
   made.push(() => removeUntouched(path))
   if (program === null) return path
-  // As codemachine runs git everywhere: by nobody's configuration, templates and hooks.
+  // Like all of codemachine's git: without anyone's configuration, templates and hooks.
   const setting: GitSetting = { program, directory: path, env: hardenedEnvironment(world.env, join(path, 'none')) }
   await runGitOrThrow(setting, ['-c', 'init.defaultBranch=main', 'init', '--quiet', '--template=']).catch(error => {
     throw isNoRoom(error)
@@ -181,13 +181,13 @@ async function makeProject(
   return path
 }
 
-/** Agents cannot read these, and `git add -A` fails at a file that it cannot read and does not ignore. */
+/** Agents cannot read these, and `git add -A` fails on an unreadable file that is not ignored. */
 const NOT_READ = '.env\n.env.*\n!.env.example\n!.env.sample\n!.env.template\n!.env.dist\n'
 
-/** What codemachine itself makes in a project before its session begins. */
+/** Files that codemachine itself creates in a project before its session begins. */
 const OWN: ReadonlySet<string> = new Set(['.git', memoryRoot])
 
-/** Removes a project in which nobody has made anything. */
+/** Removes a project that nobody has changed. */
 async function removeUntouched(path: string): Promise<void> {
   const names = await readdir(path)
   if (names.every(name => OWN.has(name))) await rm(path, { recursive: true, force: true })
@@ -200,7 +200,7 @@ interface ForNames {
   now: Date
 }
 
-/** Gives a file for the run its name, for good. */
+/** Reserves a file name for the run. */
 async function reserveRun({ world, workspace, goal, now }: ForNames, made: Made): Promise<string> {
   const folder = join(workspace, RUNS)
   const content = runBefore(redactorOfEnvironment(world).text(goal))
@@ -222,7 +222,7 @@ async function reserveRun({ world, workspace, goal, now }: ForNames, made: Made)
 const MOST_RUN_BEFORE = 8 * 1024 * 1024
 const MOST_NAMES = 10_000
 
-/** What the first name comes to that can be taken: `name`, `name-2`, `name-3`, … */
+/** Returns the result for the first free name: `name`, `name-2`, `name-3`, … */
 async function firstFree(
   name: string,
   ending: string,

@@ -15,7 +15,7 @@ import { TEAM } from './begin.ts'
 import { PROJECTS, RUNS } from './places.ts'
 import { projectOfRun } from './run-file.ts'
 
-/** A run of a team in a project: one session. */
+/** A team's run in a project: one session. */
 interface TeamRun {
   session: string
   mode: TeamOptions['mode']
@@ -23,30 +23,32 @@ interface TeamRun {
   outcome: SessionOutcome | null
   /** ISO 8601 in UTC. */
   createdAt: string
-  /** The file in the workspace that says how it went, absolute; null: there is none. */
+  /** File of the run in the workspace, absolute; null: none. */
   file: string | null
 }
 
-/** A project in short: as its newest session has left it. */
+/** A project in short, after its newest session. */
 export interface ListedTeam extends Omit<TeamRun, 'mode'> {
-  /** By which `team show` finds it: of its folder in `projects/`; of another directory its path, relative to the workspace where it lies in that. */
+  /**
+   * Name for `team show`: its folder in `projects/`; for another directory its path, relative to the workspace if inside.
+   */
   name: string
   /** Absolute. */
   directory: string
   goal: string
   steps: { done: number; all: number }
   howToTest: readonly HowToTest[]
-  /** The names of secrets that it waits for, and that were not stored since. */
+  /** Names of secrets that it waits for and that were not stored since. */
   missing: readonly string[]
 }
 
-/** A project with all that came of it. */
+/** A project with all its results. */
 export interface ShownTeam extends Omit<ListedTeam, 'steps'> {
   steps: readonly Pick<StepWork, 'id' | 'description' | 'status' | 'missing'>[]
   review: TeamReview | null
-  /** The names of its secrets. */
+  /** Names of its secrets. */
   secrets: readonly string[]
-  /** The newest first, at most 20. */
+  /** Newest first, at most 20. */
   runs: readonly TeamRun[]
 }
 
@@ -56,8 +58,8 @@ const MOST_RUNS = 20
 type Known = Pick<World, 'env' | 'home' | 'platform' | 'templates'>
 
 /**
- * The projects of a workspace in which a team has worked, the one that was begun last at the end: those that it has made, and other
- * directories that its runs were begun in (`--project`).
+ * Returns a workspace's projects with team sessions, the last begun at the end: its own, and other directories of its runs
+ * (`--project`).
  */
 export async function listTeams(world: Known, workspace: string): Promise<ListedTeam[]> {
   const folder = join(workspace, PROJECTS)
@@ -76,7 +78,7 @@ export async function listTeams(world: Known, workspace: string): Promise<Listed
   return listed.sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
 }
 
-/** The directories that the files of the runs name. */
+/** Returns the directories that the runs' files name. */
 async function givenDirectories(workspace: string): Promise<string[]> {
   const folder = join(workspace, RUNS)
   const names = (await readdir(folder).catch(() => [])).filter(name => name.endsWith('.json')).sort()
@@ -84,7 +86,10 @@ async function givenDirectories(workspace: string): Promise<string[]> {
   return found.filter(directory => directory !== null)
 }
 
-/** A project with all that came of it. A `UserError` if there is none. @param named its name in the workspace, or its directory */
+/**
+ * Returns a project with all its results. Throws a `UserError` if there is none.
+ * @param named its name in the workspace, or its directory
+ */
 export async function showTeam(world: Known, workspace: string, named: string): Promise<ShownTeam> {
   const found = await findTeam(world, workspace, named)
   const [newest] = found?.runs ?? []
@@ -101,22 +106,22 @@ export async function showTeam(world: Known, workspace: string, named: string): 
   }
 }
 
-/** A project that can be removed: its directory, its records, its secrets. */
+/** A removable project: its directory, its records, its secrets. */
 export interface RemovableTeam {
   /** Absolute. */
   directory: string
-  /** False: somebody has removed the directory, and its records and secrets are left. */
+  /** False: somebody removed the directory, but its records and secrets exist. */
   isThere: boolean
-  /** The project directory; null where it is gone, or was there before a team worked in it. */
+  /** Project directory; null: missing, or older than the team's work. */
   project: string | null
-  /** The names of its secrets; null: there are none. */
+  /** Names of its secrets; null: none. */
   secrets: readonly string[] | null
-  /** Removes these parts. A `UserError` (exit code 6) while a session runs there. */
+  /** Removes these parts. Throws a `UserError` (exit code 6) while a session runs there. */
   remove(parts: { project: boolean; records: boolean; secrets: boolean }): Promise<void>
 }
 
 /**
- * What there is of a project that can be removed, also of one whose directory is gone. A `UserError` if there is none.
+ * Returns the removable parts of a project, even without its directory. Throws a `UserError` if there are none.
  * @param named its name in the workspace, or its directory
  */
 export async function removableTeam(
@@ -150,7 +155,7 @@ export async function removableTeam(
   }
 }
 
-/** Whether a team has made the directory: it lies among the projects of the workspace that its session was begun in. */
+/** Returns whether a team created the directory: it is among the projects of its session's workspace. */
 function isMade(directory: string, runs: readonly FoundRun[]): boolean {
   const projects = dirname(directory)
   return (
@@ -159,7 +164,7 @@ function isMade(directory: string, runs: readonly FoundRun[]): boolean {
   )
 }
 
-/** All but what a lock of it needs, and but the secrets where they stay. */
+/** Removes everything but the lock, and but the secrets if they stay. */
 async function removeRecords({ folder, lock, secrets }: Records, withSecrets: boolean): Promise<void> {
   const kept = [basename(lock), ...(withSecrets ? [] : [basename(secrets)])]
   for (const name of await readdir(folder)) {
@@ -171,13 +176,13 @@ async function removed(path: string): Promise<void> {
   await writing(path, () => rm(path, { recursive: true, force: true, maxRetries: 3 }))
 }
 
-/** A session of a team, as its journal has it. */
+/** A team's session, from its journal. */
 interface FoundRun {
   state: SessionState
   standing: SessionStatus
 }
 
-/** A project, and the newest sessions of teams in it, the newest first. */
+/** A project with its newest team sessions, newest first. */
 interface FoundTeam {
   records: Records
   runs: readonly FoundRun[]
@@ -185,14 +190,14 @@ interface FoundTeam {
 
 async function findTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
   for (const place of placesOf(workspace, named)) {
-    // A link is not followed: what it leads to is another directory.
+    // Do not follow a link: its target is another directory.
     const found = (await lstat(place).catch(() => null))?.isDirectory() ? await findRuns(world, place, MOST_RUNS) : null
     if (found !== null && found.runs.length > 0) return found
   }
   return null
 }
 
-/** One whose directory is gone, and of which there are sessions or secrets still. */
+/** Finds a project without directory that still has sessions or secrets. */
 async function findGoneTeam(world: Known, workspace: string, named: string): Promise<FoundTeam | null> {
   for (const directory of placesOf(workspace, named)) {
     const records = (await isGone(directory)) ? await recordsOfGone({ ...world, directory }) : null
@@ -211,7 +216,7 @@ async function isGone(path: string): Promise<boolean> {
   )
 }
 
-/** Where a project may lie that is called so. */
+/** Returns possible places of a project with this name. */
 function placesOf(workspace: string, named: string): string[] {
   return [...(/[\\/]/.test(named) ? [] : [join(workspace, PROJECTS, named)]), resolve(workspace, named)]
 }
@@ -222,7 +227,7 @@ function noTeam(named: string): UserError {
   })
 }
 
-/** The newest sessions of teams in a directory, the newest first; null: there are no records of it. */
+/** Returns the newest team sessions in a directory, newest first; null: it has no records. */
 async function findRuns(
   world: Known,
   directory: string,
@@ -234,7 +239,7 @@ async function findRuns(
 }
 
 async function runsIn(world: Known, records: Records, most: number): Promise<FoundRun[]> {
-  // Before the journals: a session that ends while they are read must not look cut off.
+  // Read the lock before the journals: a session that ends meanwhile must not look cut off.
   const runner = await askWhoRuns(records.lock, world.platform, () => {})
   const runs: FoundRun[] = []
   for (const id of (await records.sessions()).reverse()) {
@@ -263,7 +268,7 @@ async function inShort({ directory, secrets: folder }: Records, run: FoundRun): 
   }
 }
 
-/** Those that were not stored since: one that was asked for again, for it does not work, lies there from before. */
+/** Returns the secrets not stored since: one that is requested again because it fails is older. */
 async function withoutNew(folder: string, keys: readonly string[], since: number): Promise<string[]> {
   const { secrets } = await openSecrets(folder).list()
   const stored = secrets.filter(({ at }) => Date.parse(at) >= since)
@@ -282,7 +287,7 @@ function runOf({ state, standing }: FoundRun): TeamRun {
   }
 }
 
-/** What its template keeps; of a session that began with none of it, nothing. */
+/** Returns its template's memory; nothing for a session without one. */
 function workIn({
   work,
 }: SessionState): Pick<TeamWork, 'steps' | 'howToTest' | 'review'> & { options: Partial<TeamOptions> } {

@@ -13,19 +13,19 @@ import { logEntries } from './log-entries.ts'
 import { type LogEntry, TeamLogFile } from './log-file.ts'
 import { type HistoryEntry, RunHistory, type RunOfTeam } from './run-file.ts'
 
-/** What teams leave in their workspace is written from. */
+/** Sources of a team's files in its workspace. */
 interface TeamRecorderOptions {
   records: Pick<Records, 'directory' | 'sessionFolder' | 'journal' | 'templates'>
-  /** Told a sentence of what could not be written. */
+  /** Receives a sentence for each failed write. */
   onProblem(sentence: string): void
 }
 
-/** The most that waits to be written, in characters: a disk that hangs does not hold up the run. */
+/** Most characters waiting to be written: a blocked disk must not delay the run. */
 const MOST_WAITING = 32 * 1024 * 1024
 
 /**
- * Writes what happens in the sessions of teams into their workspace as it comes: the file of the run, and the log. Sessions of
- * other templates leave nothing. Disposing of it resolves when all is written.
+ * Writes the events of team sessions into their workspace: the run's file, and the log. Other templates leave nothing.
+ * Disposing of it resolves when all is written.
  */
 export class TeamRecorder implements SessionRecorder {
   readonly #options: TeamRecorderOptions
@@ -68,7 +68,7 @@ export class TeamRecorder implements SessionRecorder {
   }
 }
 
-/** One session of a team. What comes is queued, and written in its order, one after the other. */
+/** One session of a team. Events are queued, and written in order. */
 class RecordedTeam {
   readonly #workspace: NonNullable<TeamOptions['workspace']>
   readonly #onProblem: (sentence: string) => void
@@ -78,7 +78,7 @@ class RecordedTeam {
   #waiting = 0
   #isLate = false
   #before: TeamWork | null
-  /** How often the file of the run was to be written. */
+  /** Number of requested writes of the run's file. */
   #writes = 0
 
   constructor(
@@ -115,7 +115,7 @@ class RecordedTeam {
     return this.#queue
   }
 
-  /** Reads from the journal what was run before now. */
+  /** Reads earlier commands from the journal. */
   async #remember({ id, events }: SessionState, { journal, templates }: TeamRecorderOptions['records']): Promise<void> {
     await this.#history.clear()
     let state = emptyState(id)
@@ -123,7 +123,7 @@ class RecordedTeam {
       const before = progressOf(state)
       state = fold(state, event, templates)
       for (const { step, entry } of historyOf(event, before, progressOf(state))) await this.#history.add(step, entry)
-      // What comes after it is told as it comes.
+      // Later ones come as events.
       if (state.events >= events) return
     }
   }
@@ -157,7 +157,7 @@ class RecordedTeam {
     return false
   }
 
-  /** Writes the file behind all that waits to be written; not where it is to be written again behind that. */
+  /** Writes the file after all waiting writes; skips it if a newer request follows. */
   #writeSoon(state: SessionState): void {
     this.#writes += 1
     const own = this.#writes
@@ -170,7 +170,7 @@ class RecordedTeam {
 
   #do(path: string, act: () => Promise<void>): void {
     this.#queue = this.#queue.then(act).catch((error: unknown) => {
-      // A run does not end for what only people and scripts read.
+      // A run does not end for files that only people and scripts read.
       const code = systemErrorCode(error)
       const isOurs = code === null && !(error instanceof UserError)
       const why = isNoRoom(error)
@@ -183,7 +183,7 @@ class RecordedTeam {
   }
 }
 
-/** Whether the file of the run is to be written: a step, the plan or the review is another. */
+/** Returns whether to write the run's file: a step, the plan or the review has changed. */
 function hasNews(before: TeamWork | null, after: TeamWork, { type }: Recorded): boolean {
   if (type === 'session-created' || type === 'session-resumed') return true
   if (before === null || before.review !== after.review) return true
@@ -201,7 +201,7 @@ function runOf(state: SessionState, { steps, review, options }: TeamWork): RunOf
       thoughts,
       missing: status === 'done' ? null : missing,
     })),
-    // In a step alone it is that of an earlier session.
+    // In the mode `work` it is from an earlier session.
     review: options.mode === 'work' ? null : review,
     more: {
       project_dir: state.directory,
@@ -212,18 +212,18 @@ function runOf(state: SessionState, { steps, review, options }: TeamWork): RunOf
   }
 }
 
-/** Whether anything was done for a step. */
+/** Returns whether work on a step has begun. */
 function wasTried({ status, tries, commands }: StepWork): boolean {
   return tries > 0 || commands > 0 || (status !== 'to-do' && status !== 'skipped')
 }
 
-/** What was run for a step. */
+/** Command of a step. */
 interface OfStep {
   step: number
   entry: HistoryEntry
 }
 
-/** What an event adds to the history of a step. Pure. */
+/** Returns an event's additions to a step's history. Pure. */
 function historyOf(event: Recorded, before: TeamWork | null, after: TeamWork | null): OfStep[] {
   const step = stepAtWork(after) ?? stepAtWork(before)
   switch (event.type) {

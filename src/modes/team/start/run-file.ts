@@ -6,7 +6,7 @@ import { systemErrorCode } from '../../../base/errors.ts'
 import { replaceFile } from '../../../platform/files.ts'
 import { checkFolder } from './places.ts'
 
-/** A command of a step, as the file of a run has it; `returncode`: null if it did not end by itself. */
+/** A step's command in a run's file; `returncode`: null if it did not end by itself. */
 export interface HistoryEntry {
   command: string
   stdout: string
@@ -14,7 +14,7 @@ export interface HistoryEntry {
   returncode: number | null
 }
 
-/** What the file of a run says of a step, beside its commands. */
+/** A step in a run's file, without its commands. */
 interface StepOfRun {
   step_id: number
   description: string
@@ -23,33 +23,33 @@ interface StepOfRun {
   missing: string | null
 }
 
-/** What the file of a run says, beside the commands. */
+/** Content of a run's file, without the commands. */
 export interface RunOfTeam {
   goal: string
   steps: readonly StepOfRun[]
   review: unknown
-  /** What else there is to know of it: fields of the whole. */
+  /** Further facts: fields of the whole. */
   more: Readonly<Record<string, unknown>>
 }
 
-/** The most that is kept of the commands of a run, bytes: what comes then has no output. */
+/** Most stored bytes of a run's commands: later ones have no output. */
 const MOST_KEPT = 256 * 1024 * 1024
 
 /**
- * The commands of the steps of one run, in files of the records, a line each: a run of thousands takes no memory. They can be made
- * again from the journal at any time.
+ * The commands of a run's steps, in files of the records, a line each: thousands of them need no memory. The journal can
+ * always restore them.
  */
 export class RunHistory implements AsyncDisposable {
   readonly #folder: string
   #open: { step: number; file: FileHandle } | null = null
   #bytes = 0
 
-  /** @param folder in the records; made when there is something to keep */
+  /** @param folder in the records; created on the first command */
   constructor(folder: string) {
     this.#folder = folder
   }
 
-  /** Forgets all of it. */
+  /** Removes all of it. */
   async clear(): Promise<void> {
     await this[Symbol.asyncDispose]()
     this.#bytes = 0
@@ -71,8 +71,8 @@ export class RunHistory implements AsyncDisposable {
   }
 
   /**
-   * Writes the file of the run whole, or not at all: what is there stays until the new one is on the disk. A link in its place is
-   * replaced. Rejects if it cannot be written.
+   * Writes the run's file completely or not at all: the old one stays until the new one is on the disk. Replaces a link in
+   * its place. Rejects if the write fails.
    * @param path relative to the workspace, with `/`
    */
   async write(workspace: string, path: string, run: RunOfTeam): Promise<void> {
@@ -101,10 +101,10 @@ export class RunHistory implements AsyncDisposable {
     await file.sync()
   }
 
-  /** Its lines, with a comma between two. */
+  /** Copies its lines, with commas in between. */
   async #copyInto(file: FileHandle, step: number): Promise<void> {
     if (this.#open?.step === step) await this[Symbol.asyncDispose]()
-    // A line end is written once it is known whether a line comes after it.
+    // Write a line end only once the next line is known.
     let before = '\n'
     try {
       for await (const piece of createReadStream(this.#pathOf(step), 'latin1')) {
@@ -132,13 +132,13 @@ export class RunHistory implements AsyncDisposable {
   }
 }
 
-/** Where its fields that are no list stand, bytes from the end. */
+/** Place of its fields that are no list, in bytes from the end. */
 const LAST_BYTES = 64 * 1024
 
-/** The project directory that the file of a run names, an absolute path; null for a file that is none of a run. */
+/** Returns the absolute project directory in a run's file; null: it is no such file. */
 export async function projectOfRun(path: string): Promise<string | null> {
   try {
-    // Whatever else lies in its place is not waited for, and no link is followed.
+    // Do not block on anything else in its place, and follow no link.
     await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
     const stat = await file.stat()
     if (!stat.isFile()) return null
