@@ -75,7 +75,7 @@ function executorNamed(name: string, place: string, { providers }: Known): Chang
 export function optionsAtBegin(run: Run, told: unknown): unknown {
   const isTable = typeof told === 'object' && told !== null && !Array.isArray(told)
   if (told !== undefined && !isTable) return told
-  // A program's own executor ignores the settings' planner effort and executor.
+  // A program's own executor replaces that of the settings.
   const usual = changeTerms(run, told !== undefined && 'executor' in told ? { executor: null } : {})
   const options: ChangeOptions = { ...usual, ...told }
   const { fixAttempts, executorEngine, planner } = options
