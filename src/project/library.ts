@@ -7,8 +7,8 @@ import type { SessionState, SessionStatus } from '../core/state/state.ts'
 import type { TemplateKind } from '../core/template.ts'
 import type { ReportData } from '../tell/report/report-data.ts'
 
-// What `import … from '@codemachine/cli'` gives is declared here, apart from what does it: the types that are shipped come
-// from what this file imports, and nothing of it may need a library that is not shipped.
+// Declares the public types of `import … from '@codemachine/cli'`, apart from their code. The shipped types come from this
+// file's imports, so none may need a library that is not shipped.
 
 /**
  * A work directory with its sessions. `openProject` starts nothing. Disposing of it ends what it runs, and resolves when no
@@ -73,11 +73,11 @@ export interface RunOptions {
   effort?: string
   /** The provider: one of the person's settings, `ollama`, `lmstudio`, or `codex` (codex's own configuration). */
   provider?: string
-  /** What runs the rounds: `codex`, or another agent by its name (docs/guides/engines.md). */
+  /** Engine of the rounds: `codex`, or another agent by its name (docs/guides/engines.md). */
   engine?: string
   /** The engines that continue while the usage window of `engine` is full. */
   fallback?: readonly string[]
-  /** What the agent may write. */
+  /** Write access of the agent. */
   sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */
   network?: boolean

@@ -120,7 +120,7 @@ export interface Run extends AsyncDisposable {
   gates: readonly Gate[]
   /** Commands that run at moments of each session. */
   hooks: readonly Hook[]
-  /** Where agents can write: the person's programs never come from there. */
+  /** Folders that agents can write: the person's programs never come from there. */
   where: WritableByAgents
   /** Command that `--verify auto` added; null: it was not typed. */
   tests: ProjectTests | null

@@ -17,7 +17,7 @@ import type { World } from './world.ts'
 /** Runs one session; resolves with how it ended and its allowance. */
 export type Start = (sessions: Sessions) => Promise<EndedSession>
 
-/** What to run. */
+/** Work of a run. */
 interface Work {
   /** Session to run first; null: the next prompt of the queue. */
   first: Start | null

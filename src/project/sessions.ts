@@ -97,7 +97,7 @@ export interface Reachable {
   letGo(): void
 }
 
-/** Where a run is shown. None of its functions may throw. */
+/** Observer of a run. None of its functions may throw. */
 export interface RunObserver {
   view: View
   /** Whether somebody can answer decisions. */

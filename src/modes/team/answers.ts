@@ -4,16 +4,16 @@ import type { Parsed } from '../../core/shapes/memory.ts'
 import { STEP_ANSWER } from '../../core/shapes/shell-tools.ts'
 import type { HowToTest, PlannedStep, TeamPlan, TeamReview } from './work.ts'
 
-/** The most steps of a plan, and of all that repairs add to it. */
+/** Most steps of a plan, and of a plan with all its repairs. */
 export const MOST_STEPS = 50
 export const MOST_ALL_STEPS = 200
 
 const texts = { type: 'array', items: { type: 'string' } }
 
-/** The answer of the planner: `network` and `needs` are asked for, and may be left out. */
+/** Answer of the planner: it should give `network` and `needs`, but may leave them out. */
 export const PLAN_ANSWER: AskedAnswer = {
   name: 'plan',
-  // Asked for once, and again three times.
+  // The first request, and three repeats.
   mostRefusals: 4,
   schema: objectOf({
     goal: { type: 'string' },
@@ -27,10 +27,10 @@ export const PLAN_ANSWER: AskedAnswer = {
   accepts: { ...objectOf({ goal: { type: 'string' }, steps: { type: 'array' } }), additionalProperties: true },
 }
 
-/** A step has failed long before, after two tries, and the others go on. */
+/** A step fails long before, after two tries, and the others continue. */
 const NEVER_TOO_OFTEN = Number.MAX_SAFE_INTEGER
 
-/** The answer of a worker: of each step by a name of its own, for a refusal is told to the next round of that step alone. */
+/** Answer of a worker. Each step has its own answer name, so that a refusal reaches only the next round of that step. */
 export function workAnswer(id: number, stepwise: boolean): AskedAnswer {
   const name = `step-${id}`
   const said = { done: { type: 'boolean' }, thoughts: { type: 'string' } }
@@ -40,7 +40,7 @@ export function workAnswer(id: number, stepwise: boolean): AskedAnswer {
   return { name, mostRefusals: NEVER_TOO_OFTEN, ...shape }
 }
 
-/** The answer of the tester. */
+/** Answer of the tester. */
 export const TEST_ANSWER: AskedAnswer = {
   name: 'test',
   schema: objectOf({
@@ -53,7 +53,7 @@ export const TEST_ANSWER: AskedAnswer = {
   }),
 }
 
-/** The answer of the reviewer. */
+/** Answer of the reviewer. */
 export const REVIEW_ANSWER: AskedAnswer = {
   name: 'assessment',
   schema: objectOf({
@@ -75,13 +75,13 @@ function listOf(properties: Readonly<Record<string, object>>): object {
   return { type: 'array', items: objectOf(properties) }
 }
 
-/** The most that is kept of each text of an answer, in characters. */
+/** Most stored characters of each text of an answer. */
 const MOST_TEXT = 4_000
 
-/** The most of any answer as JSON, in characters: less than an event holds, so that its value is never left out. */
+/** Most characters of an answer as JSON: less than an event holds, so its value is never left out. */
 const MOST_ANSWER = 60 * 1024
 
-/** Why an answer is too long for any part, a sentence; null if it is not. Pure. */
+/** Returns a sentence why an answer is too long; null: it is not. Pure. */
 export function sizeProblem(value: unknown): string | null {
   const size = JSON.stringify(value).length
   return size > MOST_ANSWER
@@ -90,8 +90,8 @@ export function sizeProblem(value: unknown): string | null {
 }
 
 /**
- * Reads an answer that is to be a plan. A problem has a line for each mistake.
- * @param done steps that are done already: they may be named again as they are, and no other step may have their ids
+ * Reads a plan from an answer. A problem has a line per mistake.
+ * @param done finished steps: the plan may repeat them unchanged, and no other step may have their ids
  */
 export function readPlan(value: unknown, done: readonly PlannedStep[]): Parsed<TeamPlan> {
   const { goal, steps } = fieldsOf(value)
@@ -114,7 +114,7 @@ export function readPlan(value: unknown, done: readonly PlannedStep[]): Parsed<T
       read.push({
         id,
         description: cleaned(description),
-        // What a model leaves empty that has to name every field is as though it were left out.
+        // A model that must fill every field leaves optional ones empty.
         ...(network == null ? {} : { network }),
         ...(needs == null ? {} : { needs: [...new Set(needs)] }),
       })
@@ -125,10 +125,10 @@ export function readPlan(value: unknown, done: readonly PlannedStep[]): Parsed<T
 }
 
 interface KnownSteps {
-  /** Ids that a step may need; of these, those of the plan itself. */
+  /** Ids that a step may need, and the plan's own ids among them. */
   known: ReadonlySet<number>
   seen: ReadonlySet<number>
-  /** The steps that are done: their descriptions, by their ids. */
+  /** Descriptions of the finished steps, by id. */
   taken: ReadonlyMap<number, string>
 }
 
@@ -155,10 +155,10 @@ function shown(value: unknown): string {
   return JSON.stringify(value).slice(0, 40)
 }
 
-/** The highest id of a planned step; those of repairs follow it. */
+/** Highest id of a planned step; repair steps follow it. */
 const MOST_ID = 1_000_000
 
-/** Why what a worker says cannot be used, a sentence; null if it can. Pure. */
+/** Returns a sentence why a worker's answer is unusable; null: usable. Pure. */
 export function workProblem(value: unknown): string | null {
   const { checks } = fieldsOf(value)
   if (!Array.isArray(checks)) return null
@@ -171,7 +171,7 @@ export function workProblem(value: unknown): string | null {
 const MOST_CHECKS = 5
 const MOST_CHECK = 1_000
 
-/** What a worker says at the end of a round; with a command that is to be run, or a question, it is not done. `checks`: lines that have to pass. */
+/** Reads a worker's answer. With a command to run, or a question, the step is not done. `checks`: lines that must pass. */
 export function readWork(value: unknown): { done: boolean; thoughts: string; checks: string[] } {
   const { done, thoughts, checks, command, ask_human: asked } = fieldsOf(value)
   const isLast = (typeof command !== 'string' || command.trim() === '') && asked == null
@@ -188,7 +188,7 @@ export function readWork(value: unknown): { done: boolean; thoughts: string; che
 
 const MOST_WAYS = 10
 
-/** The ways to test it that a tester names: each with why it is not run here, or null. */
+/** Reads a tester's ways to test: each with the reason why it does not run here, or null. */
 export function readTest(value: unknown, hasNetwork: boolean): HowToTest[] {
   const { commands } = fieldsOf(value)
   const list = Array.isArray(commands) ? commands : []
@@ -203,7 +203,7 @@ export function readTest(value: unknown, hasNetwork: boolean): HowToTest[] {
 const NEEDS_NETWORK = 'needs the network'
 const RUNS_ON = 'does not end by itself'
 
-/** What a reviewer says; texts are cut at their bounds. */
+/** Reads a reviewer's answer; texts are cut at their bounds. */
 export function readReview(value: unknown): TeamReview {
   const { overall_assessment: overall, issues, suggestions } = value as TeamReview
   return {
@@ -225,7 +225,7 @@ function wrong(problem: string): Parsed<never> {
   return { ok: false, problem }
 }
 
-/** A text without blanks around it and what steers a terminal, cut at its bound. */
+/** Trims a text, removes terminal control characters, and cuts it at its bound. */
 function cleaned(text: string): string {
   return cleanText(text).slice(0, MOST_TEXT)
 }

@@ -13,7 +13,7 @@ import { projectInfo } from './project-info.ts'
 import type { TeamParts, TeamRole } from './rounds.ts'
 import { type TeamEngine, type TeamOptions, workOf } from './work.ts'
 
-/** What the rounds of each role are for. Who only looks can write nothing; who works stepwise has no tools. */
+/** Purpose and rights of each role's rounds. A role that only looks can write nothing; a stepwise one has no tools. */
 const ROLES: Readonly<Record<TeamRole, { part: string; by: TeamEngine; rights: 'look' | 'work' | 'none' }>> = {
   planner: { part: 'plan', by: 'planner', rights: 'look' },
   worker: { part: 'work', by: 'worker', rights: 'work' },
@@ -22,7 +22,7 @@ const ROLES: Readonly<Record<TeamRole, { part: string; by: TeamEngine; rights: '
   reviewer: { part: 'review', by: 'reviewer', rights: 'look' },
 }
 
-/** Makes a team ready to be carried out. */
+/** Prepares a team. */
 export async function openTeam(setup: TemplateSetup): Promise<Template> {
   const { directory, agents, looks } = setup
   const roles = Object.keys(ROLES) as TeamRole[]
@@ -67,7 +67,7 @@ function answerProblem({ part }: RoundSpec, value: unknown, session: SessionStat
   return read.ok ? null : read.problem
 }
 
-/** Of a session that is stopped or has failed, too: as far as it got. What was accepted as done stays as it is. */
+/** Writes the current result, even of a stopped or failed session. An accepted result stays unchanged. */
 async function writeInfo(directory: string, session: SessionState): Promise<string | null> {
   const isDone = session.claim.state === 'accepted'
   if (isDone || workOf(session).isWritten) return null

@@ -31,7 +31,7 @@ export interface ChannelOptions {
   platform: NodeJS.Platform
   /** The person's home directory, where a command runs. */
   home: string
-  /** Where agents can write: no command comes from there. */
+  /** Folders that agents can write: no command comes from there. */
   where: WritableByAgents
   /** Null: no terminal to ring. */
   bell: Bell | null

@@ -59,9 +59,7 @@ export function decisionInWords(
   }
 }
 
-/**
- * Says when a decision ends without an answer, and how: `after 10 min without an answer: Start`. Times are Unix time, ms.
- */
+/** Says when and how a decision ends unanswered: `after 10 min without an answer: Start`. Times: Unix time, ms. */
 export function wordsForDecisionEnd(
   { choices, default: usual, until }: Pick<OpenDecision, 'choices' | 'default' | 'until'>,
   now: number,
