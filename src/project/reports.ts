@@ -113,9 +113,7 @@ interface PageSources {
   redact: (text: string) => string
 }
 
-/**
- * Returns a page's parts that are not in the journal: diffs from the savepoints, and addresses of commits. Never rejects.
- */
+/** Returns a page's parts outside of the journal: diffs from savepoints, and addresses of commits. Never rejects. */
 async function pageExtrasOf(data: ReportData, sources: PageSources): Promise<PageExtras> {
   const { savepoints, repository, redact } = sources
   const [diffs, commits] = await Promise.all([

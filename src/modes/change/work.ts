@@ -23,10 +23,7 @@ export interface ChangeOptions {
   executor: { provider: string; model: string | null; contextWindow: number | null; isLocal?: boolean } | null
   /** Engine for the tasks, with its own model; left out: as `executor` says. */
   executorEngine?: string
-  /**
-   * Model for planning, decomposition and summary; null: the default, with its own effort. `engine` left out: that of the
-   * rounds.
-   */
+  /** Planner, decomposer and summary; null: default model, own effort. `engine` left out: that of the rounds. */
   planner: { model: string | null; effort: string | null; engine?: string }
 }
 

@@ -103,9 +103,7 @@ function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome
   }
 }
 
-/**
- * Returns the files of a plan's problems; each line is a problem that begins with its file. `more`: the list is incomplete.
- */
+/** Returns the files of a plan's problems; each line begins with its file. `more`: the list is incomplete. */
 function filesIn(problems: string): { files: string[]; more: boolean } {
   const named = problems.split('\n').flatMap(line => FILE.exec(line)?.[1] ?? [])
   const files = [...new Set(named)]

@@ -63,10 +63,7 @@ export async function findDone(
   return { records, worktree, found: await findCertificate(records, session, options.say) }
 }
 
-/**
- * Returns the place of the meant session; without a word, that of the newest finished one in the directory and its
- * worktrees.
- */
+/** Returns the meant session's place; without a word, that of the newest finished one here or in a worktree. */
 async function placeOf(
   own: Records,
   { session, say }: Pick<VerifyOptions, 'session' | 'say'>,

@@ -18,9 +18,7 @@ interface EndedHere {
   say(text: string): void
 }
 
-/**
- * Publishes a session's result without questions. Null: it changed nothing. Never rejects: a failure is part of the result.
- */
+/** Publishes a session's result without questions. Null: no changes. Never rejects: a failure is in the result. */
 export async function publishAtEnd(world: World, ended: EndedHere): Promise<Published | null> {
   const { records, id, redactor, settings, say } = ended
   let kept: Published | null = null

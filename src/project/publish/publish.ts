@@ -179,9 +179,7 @@ async function openOrUpdate(
   throw new UserError('CM1202', `The ${forge.noun} of ${branch} is not there, though no error was told.`)
 }
 
-/**
- * Opens the checkout around a directory. In a worktree of ours, agents can write `.git`, so take the repository next to it.
- */
+/** Opens the checkout around a directory. In our worktrees agents can write `.git`: use the repository next to it. */
 async function openTrusted(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const checkout = await openCheckout(directory, env)
   const { root } = checkout.repository

@@ -12,10 +12,7 @@ export interface ChooseRemote {
   choose(names: readonly string[]): Promise<string | null>
 }
 
-/**
- * Returns the remote to use: the named one, that of the branch, the only one, or the picked one. Throws a `UserError` if
- * there is none.
- */
+/** Returns the remote: named, of the branch, the only one, or picked. Throws a `UserError` if there is none. */
 export async function chooseRemote(
   checkout: Checkout,
   all: readonly Remote[],

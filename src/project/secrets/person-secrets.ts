@@ -177,10 +177,7 @@ export async function checkSecret(
   return failure === '' ? { ok: true, problem: null, words } : { ok: false, problem: failure, words }
 }
 
-/**
- * Hides and reports the files in which a check left its secret. The search always runs to its end, even if the person
- * interrupts.
- */
+/** Hides and reports files in which a check left its secret. The search ignores interruptions. */
 async function hideLeaks(
   secrets: Pick<SessionSecrets, 'search' | 'hide'>,
   { key, value }: StoredSecret,

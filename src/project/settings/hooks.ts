@@ -5,9 +5,7 @@ import type { SettingsFile } from './settings-file.ts'
 
 const USUAL_MS = 5 * 60_000
 
-/**
- * Returns the hooks of both files, the person's first. Throws a `UserError` for a project's hook with too long a timeout.
- */
+/** Returns the hooks of both files, the person's first. Throws a `UserError` if a project's has too long a timeout. */
 export function hooksOf(files: readonly SettingsFile[], settings: Pick<Settings, 'commandMinutes'>): Hook[] {
   return files.flatMap(({ layer, value, placeOf }) =>
     HOOK_MOMENTS.flatMap((on): Hook[] => {

@@ -38,10 +38,7 @@ export interface DryRun {
   agents: readonly DryAgent[]
 }
 
-/**
- * Returns what a session of this template would pass to its codex; `codex`: version. Throws a `UserError` if there is no
- * codex.
- */
+/** Returns a session's input for its codex; `codex`: version. Throws a `UserError` if there is no codex. */
 export async function dryRunHere(
   world: World,
   records: Records,

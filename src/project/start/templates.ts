@@ -21,9 +21,7 @@ export function unknownTemplate(name: string): string {
   return `This version of codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a newer one may have it.`
 }
 
-/**
- * Returns a sentence why no session of this template can begin from a prompt; null: it can. `name` undefined: the default.
- */
+/** Returns a sentence why no prompt can begin this template; null: one can. `name` undefined: the default. */
 export function problemOfTemplate(templates: TemplateKinds, name: string | undefined): string | null {
   if (name === undefined) return null
   const kind = templates.get(name)

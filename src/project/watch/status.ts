@@ -172,10 +172,7 @@ async function readToEnd(
 const START_EVENTS = 200
 const MOST_WARNINGS = 30
 
-/**
- * Returns the warnings from a session's start and among its last events, without duplicates. Reads only the journal's two
- * ends.
- */
+/** Returns warnings from a session's start and its last events, each once. Reads only the journal's two ends. */
 async function warningsOf(path: string, recent: RecentPast['events']): Promise<string[]> {
   const found = new Set<string>()
   const add = (event: Recorded) => {

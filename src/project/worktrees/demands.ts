@@ -107,9 +107,7 @@ async function settingsInCommit(
 
 const SETTINGS_FILE = 'codemachine.toml'
 
-/**
- * Joins the demands of several sides. Of gates with the same command and folder it takes the first; each gets a unique name.
- */
+/** Joins several sides' demands. It takes the first of equal gates (command and folder), with unique names. */
 export function together(demands: readonly Demand[]): Demand {
   const gates: DemandedGate[] = []
   const isSame = (one: DemandedGate, other: DemandedGate) =>

@@ -162,10 +162,7 @@ export class Landing implements AsyncDisposable {
     await this.#opened[Symbol.asyncDispose]()
   }
 
-  /**
-   * Lands a worktree. Throws a `UserError` if it is not merged, `Interrupted` if the program must end; then nothing has
-   * changed.
-   */
+  /** Lands a worktree. Throws, with nothing changed: a `UserError` if not merged, `Interrupted` if the program ends. */
   async land(name: string): Promise<Landed> {
     return await orInterrupted(this.#world, async () => {
       const chosen = await named(this.#place, name)

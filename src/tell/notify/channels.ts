@@ -9,10 +9,7 @@ import { type Notification, plainLine } from './notification.ts'
 /** A way in which notifications reach a person: a command, a webhook, or the terminal. */
 export interface Channel {
   readonly name: 'command' | 'webhook' | 'terminal'
-  /**
-   * Delivers within a bounded time, and ends everything that it started when `signal` aborts. Null: delivered. Never
-   * rejects.
-   */
+  /** Delivers within bounded time; `signal` ends everything it started. Null: delivered. Never rejects. */
   deliver(notification: Notification, signal: AbortSignal): Promise<DeliveryProblem | null>
 }
 

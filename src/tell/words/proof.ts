@@ -69,9 +69,7 @@ export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Descri
 
 const MOST_MADE = 5
 
-/**
- * Describes a gate's run without the work, if it is clear; null: nothing to say. `most`: most named files that made it pass.
- */
+/** Describes a clear run of a gate without the work; null: nothing to say. `most`: named files that made it pass. */
 export function wordsForCounterProof(
   {
     gate,

@@ -101,9 +101,7 @@ function doneInWords({ rows }: ShownBoard): string {
   return `${rows.filter(({ mark }) => mark === 'done').length} of ${rows.length} done`
 }
 
-/**
- * Describes codemachine's work in a step that is no round, in the template's words or its own: `running lint`; and in short.
- */
+/** Describes a step that is no round, in the template's words or codemachine's: `running lint`; and in short. */
 export function wordsForStep(state: SessionState, step: StepName): { words: string; short: string } {
   const { kind, name } = step
   const own = ownWordsForStep(state, step)
@@ -429,10 +427,7 @@ export interface WorkReport {
   status: string | null
   /** The template's name for the running or next round; null: none, or no process runs the session. */
   round: RoundTitle | null
-  /**
-   * `from`: whether the rows are the template's own or its tasks; `count`: total, of which at most 500 are listed. Null:
-   * none.
-   */
+  /** `from`: own rows or its tasks; `count`: total, of which at most 500 are listed. Null: none. */
   board: { from: 'template' | 'tasks'; count: number; rows: readonly WorkRow[] } | null
 }
 
@@ -483,9 +478,7 @@ function boardOfTasks(
   return { rows, count: tasks.length }
 }
 
-/**
- * Returns a view's answer; null: the template has no view. A view that throws ends no session: the error is shown instead.
- */
+/** Returns a view's answer; null: no view. If the view throws, its error is shown, and the session continues. */
 function askView<T>(state: SessionState, tell: (view: TemplateView) => T, failed: (problem: string) => T): T | null {
   const view = state.kind?.view
   if (view === undefined) return null

@@ -153,10 +153,7 @@ function splitOutsideBraces(text: string): string[] {
 const MOST_GLOBS = 50
 const MOST_GLOB = 300
 
-/**
- * Returns a matcher of paths for a rule's glob; one without a slash matches names in any folder. `parts`: number of its
- * parts.
- */
+/** Returns a path matcher for a rule's glob; without a slash it matches names in any folder. `parts`: its parts. */
 export function matcherOf(glob: string): { parts: number; matches(path: string): boolean } {
   const plain = glob.replace(/^\.?\//, '').replace(/\/$/, '/**')
   const { matches } = compileGlob(plain.includes('/') ? plain : `**/${plain}`, { tooHard: false })

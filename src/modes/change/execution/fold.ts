@@ -248,9 +248,7 @@ function afterTaskRound(execution: ExecutionWork, { outcome }: EventOf<'round-en
   }
 }
 
-/**
- * Handles a missing answer of the current task. It fails after the last allowed try, because the session may end for that.
- */
+/** Handles a missing answer. The task fails after the last allowed try, because the session may end for that. */
 function unanswered(execution: ExecutionWork, why: string): ExecutionWork {
   const after = withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why }))
   const record = taskInHand(after)

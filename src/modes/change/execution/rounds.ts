@@ -77,9 +77,7 @@ export function decomposeRound(own: ChangeWork, session: SessionState, parts: Ch
 
 const MOST_REQUEST = 30_000
 
-/**
- * Returns the answer name under which refusals are counted: another version of the plan has other tasks with the same ids.
- */
+/** Name under which refusals count: another version of the plan has other tasks with the same ids. */
 function ofVersion(name: string, { planning: { accepted } }: ChangeWork): string {
   const version = accepted?.version ?? 1
   return version === 1 ? name : `${name}~${version}`

@@ -22,10 +22,7 @@ export interface WantedChange {
   follows?: string | null
 }
 
-/**
- * Creates a change's session for `OpenProject.runQueue`. Its queries to servers on this machine continue while the run
- * opens.
- */
+/** Creates a change's session for `OpenProject.runQueue`. Queries to local servers continue while the run opens. */
 export function newChange(
   world: Pick<World, 'env' | 'configHome' | 'clock' | 'signal'>,
   directory: string,

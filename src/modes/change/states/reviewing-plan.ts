@@ -165,9 +165,7 @@ function processAccepted(own: ChangeWork, session: SessionState): ReturnType<Cha
 /** A plan's command runs at most as long as a gate without a timeout, ms. */
 const GATE_MS = 10 * 60_000
 
-/**
- * Returns the verification commands of a person's accepted plan, which replace those of an earlier version; null: no change.
- */
+/** Returns the commands of a person's accepted plan, which replace those of an earlier version; null: no change. */
 function gatesOf({ planning }: ChangeWork): Step | null {
   const { plan, version } = lastVersion(planning)
   const isSeen = planning.accepted?.by === 'person'

@@ -161,9 +161,7 @@ export interface FlowOptions {
   file: string
   name: string
   steps: readonly StepFacts[]
-  /**
-   * Parts that later steps use, apart from the output: its exit code, or a field of its answer (`field` empty: all of it).
-   */
+  /** Parts that later steps use, apart from output: exit code, or a field of the answer (`field` empty: all). */
   asked: readonly { step: string; part: 'exit' | 'answer'; field: readonly string[] }[]
   /** Id of the first step to run; null: the first. Outputs of earlier steps exist. */
   from: string | null

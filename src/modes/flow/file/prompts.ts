@@ -16,10 +16,7 @@ export interface SearchPath {
   folders: readonly string[]
 }
 
-/**
- * A text read for a workflow. `found`: relative to the project's root with `/`, absolute if outside. `sha256`: of its bytes,
- * hex.
- */
+/** A text of a workflow. `found`: from the project's root with `/`, absolute if outside. `sha256`: of its bytes, hex. */
 export interface ReadText {
   found: string
   text: string
@@ -75,10 +72,7 @@ export async function readNear(
   return { problem: await notThere(written, inside, where, kind) }
 }
 
-/**
- * Returns the files of a plan that are missing, or changed since they were read. `path` as in the plan; `root`: of its
- * project.
- */
+/** Returns the missing or changed files of a plan. `path` as in the plan; `root`: of its project. */
 export async function changedSources(
   sources: FlowPlan['sources'],
   root: string,

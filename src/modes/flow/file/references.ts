@@ -8,9 +8,7 @@ export interface References {
   problems: readonly { problem: string; offset: number }[]
 }
 
-/**
- * Returns whether a variable can have this name: letters, digits, `_` and `-`, the first a letter or `_`, and not `steps`.
- */
+/** Returns whether a variable can have this name: letters, digits, `_`, `-`, first a letter or `_`; not `steps`. */
 export function isVariableName(name: string): boolean {
   return VARIABLE.test(name) && name !== STEPS
 }
@@ -48,9 +46,7 @@ export function parseTemplate(text: string): References & { parts: readonly Temp
   return { parts: from < text.length ? [...parts, text.slice(from)] : parts, references, problems }
 }
 
-/**
- * Returns the first `{{…}}` in a text that would name a value; null: none. `{{.Names}}` of another program does not count.
- */
+/** Returns the first `{{…}}` in a text that would name a value; null: none. Ignores `{{.Names}}` of other programs. */
 export function firstReference(text: string): string | null {
   for (const [reference, inner = ''] of text.matchAll(/\{\{([^{}]{1,300})\}\}/g)) {
     if ('reference' in parseReference(inner)) return reference

@@ -183,9 +183,7 @@ const NOTHING_CARRIED: LastRun = { carried: [], outputs: [] }
 /** Number of sessions to search for a workflow's last run. */
 const MOST_LOOKED_AT = 200
 
-/**
- * Returns results of this workflow's newest real run for a start at a later step. Throws a `UserError` if some are missing.
- */
+/** Returns the newest real run's results for a start at a later step. Throws a `UserError` if some are missing. */
 async function lastRun(
   records: Records,
   plan: FlowPlan,

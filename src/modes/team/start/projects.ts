@@ -29,9 +29,7 @@ interface TeamRun {
 
 /** A project in short, after its newest session. */
 export interface ListedTeam extends Omit<TeamRun, 'mode'> {
-  /**
-   * Name for `team show`: its folder in `projects/`; for another directory its path, relative to the workspace if inside.
-   */
+  /** Name for `team show`: folder in `projects/`; else the path, relative to the workspace if inside. */
   name: string
   /** Absolute. */
   directory: string
