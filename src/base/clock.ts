@@ -1,4 +1,4 @@
-/** Time as the program sees it, handed in so that every wait can be tested without waiting. */
+/** The program's time, passed in so that tests need not wait. */
 export interface Clock {
   /** Wall time, ms since the epoch; may jump. For stamps only. */
   now(): number

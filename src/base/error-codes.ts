@@ -1,14 +1,14 @@
-/** A kind of error with one cause and one remedy: whole sentences, with Markdown's backquotes around what is typed. */
+/** A kind of error with one cause and one remedy: whole sentences, with backquotes around typed text. */
 interface ErrorKind {
-  /** The symptom, in the words of a person who searches for it. */
+  /** The symptom in a searching person's words. */
   title: string
   cause: string
   remedy: string
 }
 
 /**
- * Each code that an error may have. A code is public: scripts and searches hold it. So a code is never reused and never
- * given another meaning; one that is not used any more leaves a gap. `docs/troubleshooting.md` is made of this.
+ * All error codes. A code is public: scripts and searches use it. So it is never reused, and never changes its meaning; an
+ * unused one leaves a gap. `docs/troubleshooting.md` is generated from this.
  */
 export const errorKinds = {
   // CM01: the command line

@@ -1,9 +1,9 @@
 import type { ErrorCode } from './error-codes.ts'
 
-/** What a person did wrong or has to fix: shown as its sentence, code and hint, without a stack. Exit code 2 unless told. */
+/** A mistake or problem that a person must fix: shown as sentence, code and hint, without a stack. Default exit code 2. */
 export class UserError extends Error {
   override readonly name = 'UserError'
-  /** Of its kind; the message is without it. */
+  /** Code of its kind, not part of the message. */
   readonly code: ErrorCode
   readonly hint: string | null
   readonly exitCode: 2 | 4 | 6
@@ -20,12 +20,12 @@ export class UserError extends Error {
   }
 }
 
-/** A bug of a template, which its message names: shown as that sentence, without a stack. Exit code 1. */
+/** A bug of the template that its message names; shown as that sentence, without a stack. Exit code 1. */
 export class TemplateError extends Error {
   override readonly name = 'TemplateError'
 }
 
-/** A person, or the system, has ended the program while it waited for input: there is nothing to say and nothing to fix. */
+/** A person or the system ended the program while it waited for input; nothing to show or fix. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly exitCode: 130 | 143
@@ -36,48 +36,48 @@ export class Interrupted extends Error {
   }
 }
 
-/** The message of an error with its code, as a person is shown it. */
+/** Returns an error's message with its code, as shown to a person. */
 export function withCode({ message, code }: UserError): string {
-  // A message may go on with a list, or with what a command has printed.
+  // A message may continue with a list, or with a command's output.
   return message.replace(/$/m, ` (${code})`)
 }
 
-/** What another codemachine has shown of an error (`describeError`), without its name and its code. `code`: null if it has none. */
+/** Parses another codemachine's shown error (`describeError`), without its name and code. `code` null: none. */
 export function readShownError(shown: string): { text: string; code: ErrorCode | null } {
   const [marked, code = null] = / \((CM\d{4})\)/.exec(shown) ?? []
   const text = marked === undefined ? shown : shown.replace(marked, '')
   return { text: text.replaceAll(/^codemachine: /gm, '').trim(), code: code as ErrorCode | null }
 }
 
-/** Makes the compiler reject a union whose case is not handled; throws if the wire got past it all the same. */
+/** Makes the compiler reject an unhandled case of a union; throws if data reaches it anyway. */
 export function unreachable(value: never): never {
   throw new Error(`Unhandled case: ${JSON.stringify(value)}`)
 }
 
-/** Null for a `UserError`, for a `catch`; all else is thrown on. */
+/** For a `catch`: returns null for a `UserError`, and rethrows all else. */
 export function nullIfUserError(error: unknown): null {
   if (error instanceof UserError) return null
   throw error
 }
 
-/** Nothing where a file is not there, for a `catch`; all else is thrown on. */
+/** For a `catch`: ignores a missing file, and rethrows all else. */
 export function ignoreMissing(error: unknown): void {
   if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
-/** The `code` of a Node system error (`ENOENT`, `EACCES`, …), or null for anything else, such as a `UserError`. */
+/** Returns the `code` of a Node system error (`ENOENT`, `EACCES`, …); null: another error, for example a `UserError`. */
 export function systemErrorCode(error: unknown): string | null {
   if (error instanceof UserError) return null
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
   return null
 }
 
-/** The message of anything that was thrown. */
+/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Whether the error of an output says only that nobody reads it any more, as behind `| head` or a closed terminal. */
+/** Returns true if an output error only means that its reader is gone: `| head`, a closed terminal. */
 export function isReaderGone(error: unknown, isTerminal: boolean): boolean {
   const code = systemErrorCode(error) ?? ''
   return READER_GONE.has(code) || (isTerminal && code === 'EIO')
@@ -85,7 +85,7 @@ export function isReaderGone(error: unknown, isTerminal: boolean): boolean {
 
 const READER_GONE: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'EOF', 'ERR_STREAM_DESTROYED'])
 
-/** What a person is told of output that could not be written, though somebody waits for it. Exit code 4. */
+/** Returns the error for wanted output that could not be written. Exit code 4. */
 export function outputLost(error: unknown): UserError {
   return new UserError('CM0108', `The output is incomplete, because it cannot be written: ${messageOf(error)}.`, {
     hint: isNoRoom(error) ? 'Free some space, or write it to another place.' : 'Write it to another place.',
@@ -94,25 +94,25 @@ export function outputLost(error: unknown): UserError {
   })
 }
 
-/** Of the disk, of a quota, and of the size that a file may have. */
+/** Codes of a full disk, a quota, and a file size limit. */
 const CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
-/** As git, codex and what a library wraps say it. */
+/** Words of git, codex and wrapped library errors. */
 const WORDS = /no space left on device|out of diskspace|disk quota exceeded|file too large|file size limit exceeded/i
 
-/** Whether something failed because there was no room to write. */
+/** Returns true if an error means a full disk. */
 export function isNoRoom(error: unknown): boolean {
   return CODES.has(systemErrorCode(error) ?? '') || WORDS.test(messageOf(error))
 }
 
-/** Whether something failed for want of room, also where a person has been told so already. */
+/** Returns true for a full disk, also inside a `UserError` about it. */
 export function isDiskFull(error: unknown): boolean {
   return isNoRoom(error) || (error instanceof UserError && error.cause !== undefined && isNoRoom(error.cause))
 }
 
-/** What a person can do about a full disk, as a sentence. */
+/** Advice about a full disk, a sentence. */
 export const FREE_SPACE = 'Free some space, then type codemachine resume; nothing recorded before is lost.'
 
-/** What a person is told where `what` (a path, or a few words) could not be written for want of room. Exit code 4. */
+/** Returns the error if `what` (a path, or a few words) does not fit on the disk. Exit code 4. */
 export function diskFull(what: string, cause: unknown): UserError {
   return new UserError('CM0109', `The disk is full: ${what} cannot be written.`, {
     hint: FREE_SPACE,
@@ -121,7 +121,7 @@ export function diskFull(what: string, cause: unknown): UserError {
   })
 }
 
-/** Does some writing; a failure for want of room becomes `diskFull(what)`, any other stays what it is. */
+/** Runs a write; a full disk becomes `diskFull(what)`, other errors stay. */
 export async function writing<T>(what: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
@@ -131,13 +131,13 @@ export async function writing<T>(what: string, write: () => Promise<T>): Promise
 }
 
 /**
- * What a person is shown of anything that was thrown, whole lines, and the exit code that stands for it. Nothing is shown
- * of an interruption. A bug is shown with its stack, so secrets have to be removed before it is.
- * @param program the one that was typed: it begins the first line
+ * Returns the text for a thrown value, whole lines, and its exit code. An interruption has no text. A bug has its stack, so
+ * the caller must remove secrets.
+ * @param program the typed program name, which starts the first line
  */
 export function describeError(error: unknown, program = 'codemachine'): { text: string; exitCode: number } {
   if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
-  // What failed while a failure was cleaned up after; Node 22 has no class of this name.
+  // An error during the cleanup of another error; Node 22 has no class of this name.
   if (error instanceof Error && error.name === 'SuppressedError' && 'suppressed' in error)
     return describeError(error.suppressed, program)
   const shown = refusedBySystem(error) ?? error
@@ -155,7 +155,7 @@ export function describeError(error: unknown, program = 'codemachine'): { text: 
   }
 }
 
-/** What a person is told where the machine is at fault, and not codemachine; null for anything else. */
+/** Returns the error if the machine is at fault, not codemachine; null: it is not. */
 function refusedBySystem(error: unknown): UserError | null {
   if (error instanceof UserError) return null
   if (isNoRoom(error)) return diskFull(placeOf(error), error)
@@ -167,18 +167,18 @@ function refusedBySystem(error: unknown): UserError | null {
   })
 }
 
-/** A failing disk, no more open files, processes or memory. */
+/** A failing disk, or no open files, processes or memory left. */
 const OF_MACHINE: ReadonlySet<string> = new Set(['EIO', 'EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'])
 
-/** What could not be written; Node names the file when it was to be opened, but not when it was written to. */
+/** Returns the unwritable place; Node names a file on open errors, but not on write errors. */
 function placeOf(error: unknown): string {
   const path: unknown = error instanceof Error ? Reflect.get(error, 'path') : null
   return typeof path === 'string' ? path : `a file (${messageOf(error).slice(0, 500)})`
 }
 
 /**
- * What has to be undone in the end, the last thing first; each is undone whatever happens to the others. For `await
- * using`. (Node has had an `AsyncDisposableStack` only since 24.)
+ * Cleanup actions, run in reverse order; a failure does not stop the others. For `await using`. (Node has
+ * `AsyncDisposableStack` only since 24.)
  */
 export class Cleanup implements AsyncDisposable {
   #actions: (() => unknown)[] = []
@@ -192,7 +192,7 @@ export class Cleanup implements AsyncDisposable {
     return resource
   }
 
-  /** Hands all of it to the one that is returned. */
+  /** Moves all actions to the returned object. */
   move(): Cleanup {
     const moved = new Cleanup()
     moved.#actions = this.#actions

@@ -1,6 +1,6 @@
 import { lastLines } from './text.ts'
 
-/** How test runners, compilers and shells name what has failed, each at its place in a line. */
+/** Patterns of failures from test runners, compilers and shells, each at its place in a line. */
 const NAMES_FAILURE = [
   /\bFAIL(?:ED|URES?|S)?\b/,
   /\b(?:fail(?:ed|ing|ures?)|errors?)\b(?=[:;,]|\s*$)/i,
@@ -13,27 +13,27 @@ const NAMES_FAILURE = [
   /\bpanicked at\b|^Traceback\b|^E\s{2,}\S/,
   /^\s*(?:expected|received|actual)\b.*[:=]/i,
 ]
-/** A row of a table (of coverage, of times) and a sum of nothing name no failure, whatever is in them. */
+/** Table rows (coverage, times) and sums of zero are not failures. */
 const NAMES_NONE = /\|.*\||\b0 (?:fail|error)|\bno (?:fail|error)/i
 
 const MAY_NAME = /fail|error|exception|not ok|panicked|traceback|expected|received|actual|[✗✘×✖●]|\d\)\s|^E\s{2}/im
 
 const MOST_LINE = 300
 
-/** Whether any line of a text may name a failure; quick, and true for some that name none. */
+/** Returns true if a text may name a failure; fast, with false positives. */
 export function mayNameFailure(text: string): boolean {
   return MAY_NAME.test(text)
 }
 
-/** Whether a line of a program's output names something that has failed. */
+/** Returns true if an output line names a failure. */
 export function namesFailure(line: string): boolean {
   const start = line.slice(0, MOST_LINE)
   return !NAMES_NONE.test(start) && NAMES_FAILURE.some(pattern => pattern.test(start))
 }
 
 /**
- * The end of an output, at most `limit` characters, whole lines: its last lines, and above them those of the rest that name a
- * failure, the first ones, with at most half of the room. `earlier`: such lines of what came before the output.
+ * Returns the end of an output in whole lines, at most `limit` characters. The first failure lines of the rest go above it,
+ * in at most half of the room. `earlier`: failure lines from before the output.
  */
 export function endWithFailures(text: string, limit: number, earlier: readonly string[] = []): string {
   const end = lastLines(text, limit)
@@ -43,7 +43,7 @@ export function endWithFailures(text: string, limit: number, earlier: readonly s
   if (named.length === 0) return end
   const above = [...named, LEFT_OUT].map(line => `${line}\n`).join('')
   const room = limit - above.length
-  // Of what is cut now nothing is lost that names a failure.
+  // Failure lines in the part that is cut now are kept, too.
   const cut = text.slice(text.length - end.length, text.length - lastLines(text, room).length)
   const again = namedIn([...earlier, ...rest.split('\n'), ...cut.split('\n')], limit / 2)
   const head = [...again, LEFT_OUT].map(line => `${line}\n`).join('')

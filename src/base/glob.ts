@@ -1,25 +1,25 @@
-/** What a glob matches. */
+/** A compiled glob. */
 interface Glob {
-  /** Whether it is a plain name: nothing in it stands for something else. */
+  /** True if it is a plain name without special characters. */
   readonly isPlain: boolean
-  /** Whether it matches the whole of a path, whose parts are separated by `/`. */
+  /** Returns true if it matches a whole path with `/` separators. */
   matches(path: string): boolean
 }
 
 interface GlobOptions {
-  /** Whether `*` matches `/`, too, as in an address; left out: no. */
+  /** True: `*` also matches `/`, as in a URL; left out: it does not. */
   crossesParts?: boolean
-  /** The answer where finding it out would take too long: see `MOST_NODES`. */
+  /** The result if matching is too costly, see `MOST_NODES`. */
   tooHard: boolean
 }
 
 /**
- * Compiles a glob: `*` any characters of a part of a path, `**` any parts, `?` one character, `[a-z]` and `[!a-z]` one of them,
- * `{a,b}` one of these, `{1..9}` one between them, `@(a|b)`, `?(…)`, `*(…)`, `+(…)` and `!(…)` as in bash. Hidden names count,
- * `.` and `..` match nothing. What is in brackets stands for itself as well: `[id].tsx`. What is never closed does, too.
+ * Compiles a glob: `*` any characters of a path part, `**` any parts, `?` one character, `[a-z]` and `[!a-z]` one of a set,
+ * `{a,b}` one of a list, `{1..9}` one of a range, `@(a|b)`, `?(…)`, `*(…)`, `+(…)` and `!(…)` as in bash. Hidden names
+ * count, `.` and `..` match nothing. Bracketed and unclosed text also matches literally: `[id].tsx`.
  *
- * Whatever it says, a path takes time that grows with its length alone: no expression is tried in several ways, but what may
- * follow is kept as one (derivatives of a regular expression, each made once).
+ * Matching takes linear time for any glob. It never backtracks: it keeps the possible rest as one expression (derivatives of
+ * a regular expression, each made once).
  */
 export function compileGlob(glob: string, { crossesParts = false, tooHard }: GlobOptions): Glob {
   const start = () => new Parser(glob, new Expressions(), crossesParts).parse()
@@ -44,7 +44,7 @@ export function compileGlob(glob: string, { crossesParts = false, tooHard }: Glo
   }
 }
 
-/** Whether each bracket, brace and parenthesis of a glob is closed: one that is not is most likely a slip. */
+/** Returns true if all brackets, braces and parentheses are closed; an open one is probably a slip. */
 export function isBalanced(glob: string): boolean {
   const open: string[] = []
   for (const char of glob) {
@@ -56,7 +56,7 @@ export function isBalanced(glob: string): boolean {
   return open.length === 0
 }
 
-/** The folder below which all lies that a glob matches; empty: anywhere. Of a plain name, the name itself. */
+/** Returns the folder above all matches of a glob; empty: anywhere. For a plain name: the name itself. */
 export function baseOf(glob: string): string {
   const parts = glob.split('/')
   const first = parts.findIndex(part => /[*?[\]{}()]/.test(part))
@@ -70,29 +70,29 @@ const CLOSINGS: ReadonlyMap<string, string> = new Map([
   ['(', ')'],
 ])
 
-/** How many expressions a glob may come to in all: a path that needs more is not looked at to its end. Usual globs need some dozens. */
+/** Limit of expressions for a glob; a path that needs more is not matched fully. Usual globs need some dozens. */
 const MOST_NODES = 5_000
-/** How many numbers `{1..9}` may stand for. */
+/** Limit of values of a range `{1..9}`. */
 const MOST_NUMBERS = 100
 
-/** An expression: what may come from some place of a glob on. */
+/** An expression: the possible rest after some place in a glob. */
 interface Node {
   readonly id: number
-  /** Whether nothing need come any more. */
+  /** True if the rest may be empty. */
   readonly isNullable: boolean
-  /** What may come after this character; null if that would be too much to find out. */
+  /** Returns the rest after this character; null: too costly. */
   after(char: string): Node | null
 }
 
-/** Makes expressions, each of them once, so that they are compared by what they are. */
+/** Creates each expression once, so that equal ones are identical. */
 class Expressions {
   readonly #known = new Map<string, Node>()
-  /** What nothing matches. */
+  /** The expression without matches. */
   readonly nothing: Node = this.#make('nothing', false, () => this.nothing)
-  /** What only an empty text matches. */
+  /** The expression of the empty text. */
   readonly empty: Node = this.#make('empty', true, () => this.nothing)
 
-  /** One character. @param name by which two of them are the same */
+  /** One character. @param name key of equal characters */
   char(name: string, fits: (char: string) => boolean): Node {
     return this.#make(`char ${name}`, false, char => (fits(char) ? this.empty : this.nothing))
   }
@@ -135,7 +135,7 @@ class Expressions {
     return made
   }
 
-  /** What the first matches, and the second does not. */
+  /** Matches the first expression, but not the second. */
   but(node: Node, not: Node): Node {
     if (node === this.nothing) return this.nothing
     return this.#make(`${node.id} but ${not.id}`, node.isNullable && !not.isNullable, char =>
@@ -176,13 +176,13 @@ class Expressions {
   }
 }
 
-/** Reads a glob from its beginning to its end. */
+/** Parses a glob from start to end. */
 class Parser {
   readonly #text: readonly string[]
   readonly #make: Expressions
   readonly #crossesParts: boolean
   #at = 0
-  /** In how many brackets. */
+  /** Current bracket depth. */
   #depth = 0
   #isPlain = true
 
@@ -197,11 +197,11 @@ class Parser {
     return { node, nothing: this.#make.nothing, isPlain: this.#isPlain }
   }
 
-  /** What stands before `end`. */
+  /** Parses up to `end`. */
   #sequence(end: number): Node {
     const nodes: Node[] = []
     while (this.#at < end) nodes.push(this.#next(end))
-    // From the end on, so that what is left is the same whatever has come.
+    // From the end, so that equal rests are the same expression.
     return nodes.reduceRight((rest, node) => this.#make.chain(node, rest), this.#make.empty)
   }
 
@@ -252,7 +252,7 @@ class Parser {
     return this.#make.repeat(this.#make.char('any', () => true))
   }
 
-  /** Any characters of a part; at least one where it is the whole part. */
+  /** Any characters of a part; at least one if it is the whole part. */
   #stars(end: number): Node {
     const from = this.#at
     let to = from
@@ -268,7 +268,7 @@ class Parser {
     return this.#special(to - from, this.#anything)
   }
 
-  /** `a/**` matches `a`, too; behind a star it does not: that is about what lies in folders. */
+  /** `a/**` also matches `a`, but not after a star: that is about contents of folders. */
   #slash(end: number): Node {
     let to = this.#at
     while (to < end && this.#text[to] === '/' && this.#text[to + 1] === '*' && this.#text[to + 2] === '*') {
@@ -290,7 +290,7 @@ class Parser {
     return char === undefined || char === '/' || (this.#depth > 0 && '}),|'.includes(char))
   }
 
-  /** One character of these, or the brackets as they are written. */
+  /** One character of the set, or the literal brackets. */
   #class(end: number): Node {
     const from = this.#at
     const isNegated = '!^'.includes(this.#text[from + 1] ?? ' ')
@@ -324,7 +324,7 @@ class Parser {
     return cuts.length === 0 ? this.#literal() : this.#alternatives([...cuts, close])
   }
 
-  /** `1..9` and `a..c`, each of them; null if it is no such thing. */
+  /** Returns each value of `1..9` or `a..c`; null: not a range. */
   #between(text: string): Node[] | null {
     const [, first, last] = /^(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])$/.exec(text) ?? []
     if (first === undefined || last === undefined) return null
@@ -339,7 +339,7 @@ class Parser {
     })
   }
 
-  /** `(a|b)`; null if it is not closed. */
+  /** Parses `(a|b)`; null: not closed. */
   #group(open: number, end: number): Node | null {
     const close = this.#closing(open, end)
     if (close === null) return null
@@ -347,7 +347,7 @@ class Parser {
     return this.#alternatives([...this.#cuts(open, close, '|'), close])
   }
 
-  /** What stands between these places, the first of which is one behind `#at`. */
+  /** Parses the alternatives between these places; the first starts after `#at`. */
   #alternatives(ends: readonly number[]): Node {
     this.#depth++
     const nodes = ends.map(end => {
@@ -367,7 +367,7 @@ class Parser {
     return how === '!' ? this.#make.but(this.#make.repeat(this.#inPart), group) : group
   }
 
-  /** Where the bracket at this place is closed; null if it is not before `end`. */
+  /** Returns where the bracket at this place is closed; null: not before `end`. */
   #closing(open: number, end: number): number | null {
     const stack: string[] = []
     for (let at = open; at < end; at++) {
@@ -380,7 +380,7 @@ class Parser {
     return null
   }
 
-  /** Where a separator stands between two places, outside of what is in brackets there. */
+  /** Returns the separators between two places, outside of nested brackets. */
   #cuts(open: number, close: number, separator: string): number[] {
     const found: number[] = []
     for (let at = open + 1; at < close; at++) {

@@ -1,9 +1,9 @@
 import { truncate } from './text.ts'
 
-/** The value of a text; else what is wrong with it, a sentence. */
+/** The parsed value, or the problem, a sentence. */
 type ParsedJson = { ok: true; value: unknown } | { ok: false; problem: string }
 
-/** Parses untrusted JSON, with or without a byte order mark; a key that occurs twice in an object is refused. A problem names line and column. */
+/** Parses untrusted JSON, with or without a byte order mark; rejects duplicate keys. A problem names line and column. */
 export function parseJson(text: string): ParsedJson {
   const json = text.replace(/^\uFEFF/, '')
   try {
@@ -19,7 +19,7 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** The value of a text, without a word of what is wrong with it; null for what is no JSON. */
+/** Returns the value of a JSON text; null: invalid. */
 export function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -28,19 +28,19 @@ export function parsedOrNull(text: string): unknown {
   }
 }
 
-/** Whether a value is an object, and no list. */
+/** Returns true for an object that is not a list. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An own member of whatever a value is; undefined if it has none of this name. */
+/** Returns an own member of any value; undefined: none of this name. */
 export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? Reflect.get(value, name)
     : undefined
 }
 
-/** Whether two values of a JSON file are the same; the order of an object's keys does not matter. Does not call itself: they may be deep. */
+/** Returns true if two JSON values are equal, in any key order. Not recursive: they may be deep. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   const pairs: [unknown, unknown][] = [[a, b]]
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
@@ -62,11 +62,11 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /**
- * What is wrong with valid JSON in which an object has a key twice, of which `JSON.parse` takes the last; null if none has.
- * @param value what `JSON.parse` has made of it
+ * Returns the problem of valid JSON with a duplicate key, of which `JSON.parse` uses the last; null: none.
+ * @param value result of `JSON.parse`
  */
 export function repeatedKeyProblem(json: string, value: unknown): string | null {
-  // To count takes a fifth of the time that the walk takes, and most texts need no more.
+  // Counting takes a fifth of the walk's time, and suffices for most texts.
   if (countKeysIn(json) === countKeysOf(value)) return null
   const { repeated } = walk(json)
   if (repeated === null) return null
@@ -74,14 +74,14 @@ export function repeatedKeyProblem(json: string, value: unknown): string | null 
   return `${placeAt(json, at)}: ${truncate(JSON.stringify(key), 60)} occurs twice in the same object; write every key once.`
 }
 
-/** How many keys stand in valid JSON: each is followed by a colon, and no other colon stands outside of a string. */
+/** Counts the keys in valid JSON: a colon follows each, and there are no other colons outside of strings. */
 function countKeysIn(json: string): number {
-  // In two steps, of which none has to remember where it has been: a string may be of millions of escapes.
+  // Two steps without backtracking: a string may have millions of escapes.
   const colons = json.replace(/\\./g, '').replace(/"[^"]*"|[^":]+/g, '')
   return colons.length
 }
 
-/** How many keys the objects in a value have. With its own stack, as the nesting is the writer's choice. */
+/** Counts the keys of all objects in a value. Uses its own stack: the writer chooses the depth. */
 function countKeysOf(value: unknown): number {
   let count = 0
   const left = [value]
@@ -95,24 +95,24 @@ function countKeysOf(value: unknown): number {
   return count
 }
 
-/** Line and column, which count from 1. */
+/** Returns line and column, from 1. */
 function placeAt(text: string, offset: number): string {
   const before = text.slice(0, offset)
   return `line ${before.split('\n').length}, column ${offset - before.lastIndexOf('\n')}`
 }
 
-/** What a text is like as JSON: the offset where it stops being any (its length: it does not), and the first key that an object has twice. */
+/** Scan of a JSON text: the offset of the first error (its length: none), and the first duplicate key. */
 interface Walked {
   end: number
   repeated: { at: number; key: string } | null
 }
 
-/** An object that is open is kept as the keys that it has so far. */
+/** An open object is stored as the set of its keys so far. */
 function kindOfOpen(open: Set<string> | '[' | undefined): '{' | '[' | undefined {
   return open instanceof Set ? '{' : open
 }
 
-/** A loop with its own stack, as the nesting is the writer's choice; messages of `JSON.parse` often name no position. */
+/** A loop with its own stack: the writer chooses the depth. Messages of `JSON.parse` often lack a position. */
 function walk(text: string): Walked {
   const open: (Set<string> | '[')[] = []
   let repeated: Walked['repeated'] = null

@@ -6,7 +6,7 @@ const TOO_DEEP = /^ *(?:(?:>|(?:[-*+]|\d{1,9}[.)])[ ]) *){20}|^ {60,}(?:[-*+>]|\
 const MOST_DELIMITERS = 400
 const MOST_UNDERSCORES = 100
 
-/** The blocks of a Markdown text. One that would take the lexer too long, or make it fail, is one block of plain text. */
+/** Returns the blocks of a Markdown text. A text that is too costly or fails in the lexer is one plain block. */
 export function lexMarkdown(text: string): MarkedToken[] {
   if (TOO_DEEP.test(text)) return [plainText(text)]
   try {
@@ -18,12 +18,12 @@ export function lexMarkdown(text: string): MarkedToken[] {
     }
     return closedTokens(blocks)
   } catch {
-    // The lexer throws on what it cannot parse; the text is shown as it is.
+    // The lexer throws on texts that it cannot parse; they are shown unchanged.
     return [plainText(text)]
   }
 }
 
-/** The inline tokens of a text that has no blocks. One that would take the lexer too long is one token of plain text. */
+/** Returns the inline tokens of a text without blocks; a text too costly for the lexer is one plain token. */
 export function lexInline(text: string): MarkedToken[] {
   if (isTooCostly(text)) return [plainText(text)]
   try {
@@ -33,7 +33,7 @@ export function lexInline(text: string): MarkedToken[] {
   }
 }
 
-/** The lexer's tokens as a closed union, which they are while it has no extensions. */
+/** Returns the lexer's tokens as a closed union, which is correct without lexer extensions. */
 export function closedTokens(tokens: readonly Token[]): MarkedToken[] {
   return tokens as MarkedToken[]
 }
@@ -49,12 +49,12 @@ function plainText(text: string): MarkedToken {
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: ' ' }
 
-/** The text with its commonest entities as characters. */
+/** Decodes the most common entities. */
 export function decodeEntities(text: string): string {
   return text.includes('&') ? text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (all, name) => ENTITIES[name] ?? all) : text
 }
 
-/** The language of a code block: the first word behind its fence; '' if there is none. */
+/** Returns a code block's language: the first word after its fence; '': none. */
 export function languageOf(info: string | undefined): string {
   return (info ?? '').trim().split(/[\s,{:]/, 1)[0] ?? ''
 }

@@ -1,4 +1,4 @@
-/** A text on one line as code in Markdown: between more backticks than it has itself in a row. */
+/** Returns a one-line text as inline code, between more backticks than its longest run. */
 export function inlineCode(text: string): string {
   const longest = longestRun(text)
   const ticks = '`'.repeat(longest + 1)
@@ -6,13 +6,13 @@ export function inlineCode(text: string): string {
 }
 
 /**
- * A text as a block of code in Markdown that no line of it closes, without the line breaks at its end.
- * @param language stands behind the fence
+ * Returns a text as a code block that none of its lines can close, without final line breaks.
+ * @param language word after the fence
  */
 export function codeBlock(text: string, language = ''): string {
   const longest = Math.max(2, longestRun(text))
   const fence = '`'.repeat(Math.min(longest + 1, MOST_TICKS))
-  // A run as long as that is broken up, so that no fence grows with the text.
+  // Longer runs are broken up, so the fence stays short.
   const content = longest < MOST_TICKS ? text : text.replace(/`{3,}/g, run => `${run.slice(0, 2)}\u200b`)
   return `${fence}${language}\n${content.replace(/\n+$/, '')}\n${fence}`
 }

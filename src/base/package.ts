@@ -4,17 +4,17 @@ import { execPath } from 'node:process'
 import packageJson from '../../package.json' with { type: 'json' }
 
 /**
- * The directory of our own package: the nearest one at or above this module whose package.json has our name.
- * The same from `src/`, from the bundled `dist/` and from an installed copy.
+ * Directory of our own package: the nearest one at or above this module whose package.json has our name. The same from
+ * `src/`, from the bundled `dist/` and from an installed copy.
  */
 export const packageRoot = /* @__PURE__ */ findPackageRoot()
 
-/** The absolute path of a file of our own package, given from its root (`settings.js`). */
+/** Returns the absolute path of a package file, given from the package root (`settings.js`). */
 export function packageFile(path: string): string {
   return join(packageRoot, path)
 }
 
-/** How a shell starts this codemachine whatever its PATH is: the absolute paths of Node and of the program, in double quotes. */
+/** Returns a command line for this codemachine that works with any PATH: absolute paths of Node and the program, quoted. */
 export function ownCommandLine(): string {
   return [execPath, packageFile(join('dist', 'bin.js'))]
     .map(path => `"${path.replaceAll(/["$`]/g, special => `\\${special}`)}"`)

@@ -1,34 +1,34 @@
 import parseUnits from 'parse-duration'
 
-/** The first `limit` characters of a text, with a note of how much was left out; never cuts a surrogate pair. */
+/** Returns the first `limit` characters, with a note of the cut length; never splits a surrogate pair. */
 export function clipEnd(text: string, limit: number): string {
   if (text.length <= limit) return text
   return `${text.slice(0, limit).toWellFormed()}\n[… ${text.length - limit} more characters]`
 }
 
-/** A text in at most `limit` characters, the last of them an ellipsis if it was longer; never cuts a surrogate pair. */
+/** Shortens a text to `limit` characters, with a final ellipsis; never splits a surrogate pair. */
 export function truncate(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1).toWellFormed()}…`
 }
 
-/** The last `limit` characters of a text, with a note of how much was left out before. */
+/** Returns the last `limit` characters, with a note of the length cut before. */
 export function clipStart(text: string, limit: number): string {
   if (text.length <= limit) return text
   return `[${text.length - limit} characters before …]\n${text.slice(-limit).toWellFormed()}`
 }
 
-/** The text with a full stop at its end, which a reviewer or the system may have left out. */
+/** Adds a missing full stop; texts of a reviewer or the system may lack it. */
 export function asSentence(text: string): string {
   const trimmed = text.trimEnd()
   return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
 }
 
-/** A text whose last line has an end; an empty one has no line. */
+/** Adds a missing final line end; an empty text stays empty. */
 export function withLineEnd(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`
 }
 
-/** The last lines of a text that have at most `limit` characters together; of a line that is longer its last words. */
+/** Returns the last lines of at most `limit` characters together; of a longer line, its last words. */
 export function lastLines(text: string, limit: number): string {
   if (text.length <= limit) return text
   const end = text.slice(-limit - 1)
@@ -38,8 +38,8 @@ export function lastLines(text: string, limit: number): string {
 }
 
 /**
- * Puts values in for the `{{name}}` of one of our own texts, in one pass: what looks like a placeholder inside a value
- * stays as it is. Throws if the text has a placeholder that no value is given for.
+ * Fills the `{{name}}` placeholders of our own text in one pass; placeholders inside values stay. Throws if a placeholder
+ * has no value.
  */
 export function fillPlaceholders(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(/\{\{([^{}]*)\}\}/g, (placeholder, inner: string) => {
@@ -50,7 +50,7 @@ export function fillPlaceholders(text: string, values: Readonly<Record<string, s
   })
 }
 
-/** Whether the letters occur in the text in the same order. */
+/** Returns true if the letters occur in the text in this order. */
 export function hasInOrder(text: string, letters: string): boolean {
   let at = 0
   for (const letter of letters) {
@@ -63,8 +63,8 @@ export function hasInOrder(text: string, letters: string): boolean {
 const NEWLINE = 0x0a
 
 /**
- * Cuts a byte stream into lines on the byte `\n` alone (not on U+2028, as `readline` does), and decodes each whole line,
- * so that a character split over two chunks stays whole. A line longer than `maxBytes` is dropped and counted.
+ * Cuts a byte stream into lines at the byte `\n` only (not at U+2028, as `readline` does). Decodes whole lines, so a
+ * character across two chunks stays whole. A line above `maxBytes` is dropped and counted.
  */
 export class LineSplitter {
   #parts: Buffer[] = []
@@ -90,12 +90,12 @@ export class LineSplitter {
     if (start < chunk.length) this.#add(chunk.subarray(start))
   }
 
-  /** How many bytes have come after the last newline. */
+  /** Number of bytes after the last newline. */
   get unfinished(): number {
     return this.#length
   }
 
-  /** What came after the last newline, as a line; nothing if the stream ended with one. */
+  /** Emits the rest after the last newline as a line; nothing if the stream ended with a newline. */
   end(): void {
     if (this.#length > 0) this.#finishLine()
   }
@@ -122,7 +122,7 @@ export class LineSplitter {
   }
 }
 
-/** The known name that was most likely meant: at most a third of its letters, rounded by `round`, differ, not counting case and dashes. */
+/** Returns the nearest known name; at most 1/3 of its letters (see `round`) differ, without case and dashes; else null. */
 export function nearestName(written: string, known: readonly string[], round = Math.floor): string | null {
   const distances = known.map(name => ({ name, distance: editDistance(plain(written), plain(name)) }))
   const near = distances.filter(({ name, distance }) => distance <= Math.max(1, round(name.length / 3)))
@@ -130,11 +130,11 @@ export function nearestName(written: string, known: readonly string[], round = M
 }
 
 function plain(name: string): string {
-  // No name is longer; the distance takes the product of the lengths.
+  // No name is longer; the cost is the product of the lengths.
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
 }
 
-/** Levenshtein's: how many letters have to be added, taken away or replaced. */
+/** Levenshtein distance: number of added, removed or replaced letters. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i)
   for (const [i, letter] of [...from].entries()) {
@@ -152,30 +152,30 @@ function at(row: readonly number[], index: number): number {
   return row[index] ?? Number.POSITIVE_INFINITY
 }
 
-/** The most that one prompt may take in UTF-8, 1 MiB: codex takes as many characters, and `MAIN.md` holds as many bytes. */
+/** Size limit of a prompt in UTF-8, 1 MiB: codex accepts as many characters, and `MAIN.md` as many bytes. */
 const MOST_BYTES = 1_048_576
 
-/** Why a text cannot be a goal, a prompt or a remark for codex, as a sentence; null if it can. */
+/** Returns why a text is not a valid goal, prompt or remark for codex, a sentence; null: it is. */
 export function problemOfPrompt(prompt: string): string | null {
   return prompt.trim() === '' ? 'The prompt is empty; say what to do.' : problemOfPromptSize(prompt)
 }
 
-/** Why a text is too long to be one, as a sentence; null if it is not. */
+/** Returns why a prompt is too long, a sentence; null: it is not. */
 export function problemOfPromptSize(prompt: string): string | null {
-  // A NUL takes the three bytes of the U+FFFD that stands for it in a file.
+  // A NUL counts three bytes: a file stores U+FFFD for it.
   const bytes = Buffer.byteLength(prompt.replaceAll('\0', '\uFFFD'))
   if (bytes <= MOST_BYTES) return null
   return `The prompt has ${bytes} bytes, and may have at most ${MOST_BYTES} (1 MiB); put the text into a file and name that file.`
 }
 
-/** The bytes that `2G`, `1.5 GB`, `500M` or `800k` means, by 1024; null for anything else. */
+/** Parses `2G`, `1.5 GB`, `500M` or `800k` to bytes, by 1024; null: another text. */
 export function parseBytes(text: string): number | null {
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim()) ?? []
   if (number === undefined) return null
   return Math.round(Number(number) * 1024 ** ' kmgt'.indexOf(unit.toLowerCase() || ' '))
 }
 
-/** A number of bytes as a person reads it: `1.4 GiB`, `12 MiB`, `3 KiB`. */
+/** Formats a number of bytes for people: `1.4 GiB`, `12 MiB`, `3 KiB`. */
 export function formatBytes(bytes: number): string {
   const step = BYTE_UNITS.findLastIndex((_, index) => bytes >= 1024 ** index)
   const value = bytes / 1024 ** Math.max(0, step)
@@ -184,10 +184,10 @@ export function formatBytes(bytes: number): string {
 
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
 
-/** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
+/** Parses a duration (`8h`, `1h30m`, `1.5 days`, `2d 12h`) to ms; null: another text, or no unit. */
 export function parseDuration(text: string): number | null {
   const trimmed = text.trim()
-  // The library passes over what it does not know: to it "1h banana" is an hour, and "1,5h" are fifteen.
+  // The library ignores unknown parts: for it, "1h banana" is an hour, and "1,5h" is fifteen.
   if (!DURATION.test(trimmed)) return null
   const ms = parseUnits(trimmed)
   return ms === null ? null : Math.round(ms)
@@ -195,7 +195,7 @@ export function parseDuration(text: string): number | null {
 
 const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/
 
-/** The text of bytes; null if they are not UTF-8. `keepsMark`: whether a byte order mark stays. */
+/** Decodes bytes; null: not UTF-8. `keepsMark`: true keeps a byte order mark. */
 export function utf8Text(bytes: Uint8Array, keepsMark = false): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: keepsMark }).decode(bytes)
@@ -205,8 +205,8 @@ export function utf8Text(bytes: Uint8Array, keepsMark = false): string | null {
 }
 
 /**
- * UTF-8 with each character whole that was cut by what stands between lines and columns: `fold -b`, `cut -b` and `split` cut between bytes.
- * What stood within such a character stands behind it. The same bytes if nothing was cut.
+ * Repairs UTF-8 characters split by line or column breaks: `fold -b`, `cut -b` and `split` cut between bytes. Moves the
+ * break after the character. Returns the same bytes if nothing was split.
  */
 export function wholeCharacters(bytes: Buffer): Buffer {
   let mended: Buffer | null = null
@@ -225,7 +225,7 @@ export function wholeCharacters(bytes: Buffer): Buffer {
   return mended ?? bytes
 }
 
-/** Where the bytes of the character stand that begins there, which is none of ASCII; only the first, if it is not whole. */
+/** Returns the positions of the bytes of a non-ASCII character that begins there; only the first if it is incomplete. */
 function placesOfCharacter(bytes: Buffer, at: number): number[] {
   const first = bytes[at] as number
   const length = first >= 0xf5 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2
@@ -242,7 +242,7 @@ function placesOfCharacter(bytes: Buffer, at: number): number[] {
 
 const MOST_GAP = 64
 
-/** How many bytes of white space stand there, with the sign of a diff behind a line end. */
+/** Returns the number of white space bytes there, including a diff's sign after a line end. */
 function gapAt(bytes: Buffer, at: number): number {
   let end = at
   while (end - at <= MOST_GAP && isBlank(bytes[end])) {
@@ -256,19 +256,19 @@ function isBlank(byte: number | undefined): boolean {
   return byte === 0x20 || (byte !== undefined && byte >= 0x09 && byte <= 0x0d)
 }
 
-/** A text without what no text needs: control characters, what reorders lines, blanks around it; its lines end in `\n`. Pure. */
+/** Removes control characters, line-reordering characters and outer blanks; line ends become `\n`. Pure. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim()
 }
 
 const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
 
-/** `maxTime` as `max_time`. */
+/** Converts `maxTime` to `max_time`. */
 export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
-/** A name in quotes, cut short where it is long. */
+/** Returns a name in quotes, shortened if long. */
 export function quotedName(name: string): string {
   return JSON.stringify(truncate(name, 60))
 }
