@@ -11,8 +11,8 @@ import {
 } from './run-process.ts'
 
 /**
- * Opens a local page in the person's browser, and does not wait for it. Null if the program that opens it was started;
- * otherwise why not. No program is taken from where agents can write, nor does one find others there.
+ * Opens a local page in the person's browser, without waiting for it. Null: the opener was started; else why not. Ignores
+ * programs in folders that agents can write, also for the opener itself.
  */
 export async function openPage(path: string, search: ProgramSearch): Promise<string | null> {
   const { name, page } = await openerOf(path, search)
@@ -20,18 +20,18 @@ export async function openPage(path: string, search: ProgramSearch): Promise<str
   if (program === null) return notFound(name, passedOver)
   const env = forPerson(withSearchPathOutside(search.env, search.where, search.platform))
   const { execa } = await import('execa')
-  // Detached: a browser that it starts lives on when this process has ended.
+  // Detached: a started browser outlives this process.
   const child = execa(program, [page], { ...EXECA_OPTIONS, env, detached: true, stdio: 'ignore' })
   const { promise: started, resolve } = Promise.withResolvers<null>()
   child.nodeChildProcess.once('spawn', () => resolve(null)).unref()
-  // Some openers end only with the browser, and that of Windows with exit code 1 when all is well.
+  // Some openers end only with the browser; the Windows one exits with 1 on success.
   const failed = child.then(({ exitCode, signal, cause }) =>
     exitCode === undefined && signal === undefined ? messageOf(cause) : null,
   )
   return await Promise.race([started, failed])
 }
 
-/** The program that opens a page, and the page as it knows it. WSL: that of Windows, where it can be reached. */
+/** Resolves with the opener program and its form of the page's path. In WSL: the Windows opener, if reachable. */
 async function openerOf(path: string, search: ProgramSearch): Promise<{ name: string; page: string }> {
   if (search.platform === 'darwin') return { name: 'open', page: path }
   if (search.platform === 'win32') return { name: EXPLORER, page: path }
@@ -53,7 +53,7 @@ function notFound(name: string, passedOver: readonly string[]): string {
     : `${name} was found only where an agent can write, so codemachine does not use it: ${passedOver.join(', ')}`
 }
 
-/** A path in WSL as Windows knows it; null where it cannot be had. Never run on a real one yet. */
+/** Resolves with the Windows form of a WSL path; null: not available. Never run on a real WSL yet. */
 async function windowsPath(path: string, search: ProgramSearch): Promise<string | null> {
   const { path: wslpath } = await findProgram('wslpath', search)
   if (wslpath === null) return null
@@ -66,7 +66,7 @@ async function windowsPath(path: string, search: ProgramSearch): Promise<string 
   return exitCode === 0 ? stdout.trim() : null
 }
 
-/** Whether a browser can be shown here: not over SSH, and on Linux only with a display, or in WSL. */
+/** Returns true if a browser can be shown: not over SSH; on Linux only with a display or in WSL. */
 export function hasDesktop(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): boolean {
   if (platform === 'darwin' || platform === 'win32') return !env.SSH_CONNECTION
   return Boolean(env.DISPLAY || env.WAYLAND_DISPLAY || env.WSL_DISTRO_NAME)

@@ -15,27 +15,25 @@ import {
 } from './end-processes.ts'
 import { ancestorsOf, type ProcessStat, readStat } from './processes.ts'
 
-/** What a control group is looked at with. */
+/** Options to inspect a control group. */
 interface ControlGroupOptions {
   platform: NodeJS.Platform
   /** The pid of this process. */
   self: number
   clock: Clock
-  /** How long what is found may take to end by itself after SIGTERM, ms. */
+  /** Grace time after SIGTERM, ms. */
   graceMs: number
-  /** The pids of codemachines that work elsewhere now: where one of them stands in the group, nothing in it is touched. */
+  /** Resolves with the pids of other working codemachines; if one is in the group, nothing is ended. */
   otherRuns: () => Promise<readonly number[]>
-  /** Where proc(5) is mounted. Default: /proc */
+  /** Mount point of proc(5). Default: /proc */
   proc?: string
 }
 
 /**
- * The control group (cgroup v2) that this process has to itself, as `systemd-run --user --scope` makes one. It may also
- * hold descendants, and ancestors in the same process group (`npx`, `sh -c`). Null on other systems, and if anything else
- * is in the group now.
- * So one with an interactive shell, a tmux or the init of a
- * container in it does not count, nor does one that is such an init itself: what is begun from there, or enters the
- * container, could not be told from what an agent has left.
+ * Opens the control group (cgroup v2) that only this process uses, as `systemd-run --user --scope` makes one. It may contain
+ * descendants, and ancestors in the same process group (`npx`, `sh -c`). Null on other systems, or if any other process is
+ * in the group now. So a group with an interactive shell, a tmux or a container's init does not count. Null, too, if this
+ * process is an init. A person's processes there would look like an agent's leftovers.
  */
 export async function openControlGroup(options: ControlGroupOptions): Promise<ControlGroup | null> {
   const { platform, self, proc = PROC } = options
@@ -46,11 +44,11 @@ export async function openControlGroup(options: ControlGroupOptions): Promise<Co
   if (folder === null || members === null || own === undefined) return null
   const ancestors = await ancestorsOf(self, platform, proc)
   for (const [pid, { parent, group }] of members) {
-    // The program that a container runs: a person can enter its group at any time (`docker exec`).
+    // A container's init: a person can enter its group at any time (`docker exec`).
     if (parent === 0) return null
     const isAbove = ancestors.has(pid) && group === own.group
     if (isAbove || (await ancestorsOf(pid, platform, proc)).has(self)) continue
-    // What has ended meanwhile has no ancestors any more.
+    // An ended process has no ancestors any more.
     if ((await readStat(pid, proc)) !== null) return null
   }
   return new ControlGroup(folder, members, options)
@@ -58,13 +56,13 @@ export async function openControlGroup(options: ControlGroupOptions): Promise<Co
 
 const PROC = '/proc'
 
-/** Finds and ends, by the control group of this process, what agents have orphaned without the mark in its environment. */
+/** Finds and ends orphans of agents without our mark, by this process's control group. */
 class ControlGroup {
   readonly #folder: string
-  /** What stood in the group at the start. */
+  /** Members of the group at the start. */
   readonly #before: Members
   readonly #options: ControlGroupOptions
-  /** One for each that works: what its agents orphan while they work is still in use. */
+  /** One per running work: orphans of its agents are still in use. */
   readonly #working = new Set<symbol>()
 
   constructor(folder: string, before: Members, options: ControlGroupOptions) {
@@ -73,24 +71,23 @@ class ControlGroup {
     this.#options = options
   }
 
-  /** Says that commands of agents run from now on, until the returned function is called. */
+  /** Reports that agents' commands run from now until the returned function is called. */
   works(): () => void {
     const work = Symbol()
     this.#working.add(work)
     return () => void this.#working.delete(work)
   }
 
-  /** Ends what is found, with SIGTERM and then SIGKILL, in bounded time; nothing while anything works. */
+  /** Ends found strays with SIGTERM, then SIGKILL, in bounded time; does nothing while any work runs. */
   async endStrays(): Promise<Ended> {
     return await endFound(() => this.findStrays(), this.#options)
   }
 
   /**
-   * What stands in the group or in one below it, is neither of its start nor descends from this process, and has no mark of
-   * any codemachine. Nothing while anything works, nor where somebody else has begun to use the group: a process of our
-   * own session (no agent can get into it), one that an ancestor of ours in the group has started, another codemachine.
-   * What was started for a person (`forPerson`) or by systemd, and what that has started, is left out, and so is what cannot
-   * be looked into.
+   * Finds processes in the group or below it that are new, are not our descendants, and have no codemachine mark. Finds none
+   * while any work runs, or if others use the group: a process of our own session (agents cannot enter it), one that an
+   * ancestor in the group started, or another codemachine. Skips unreadable processes, and those started for a person
+   * (`forPerson`) or by systemd, with their descendants.
    */
   async findStrays(): Promise<FoundProcess[]> {
     const { self, proc = PROC, otherRuns } = this.#options
@@ -105,14 +102,14 @@ class ControlGroup {
       if (wasThere(pid)) continue
       const line = await ancestorsOf(pid, 'linux', proc)
       if (line.has(self) || (await this.#isForPerson(line, members))) continue
-      // What has ended meanwhile has no ancestors any more.
+      // An ended process has no ancestors any more.
       if ((await readStat(pid, proc))?.startTime !== startTime) continue
       const owner = await markedBy(pid, proc)
       const isOthers = typeof owner === 'number' && owner !== self && members.has(owner)
       if (isOthers || others.has(pid) || session === own.session || [...line].some(wasThere)) return []
       if (owner === null) found.push({ pid, startTime, command: await readCommand(pid, proc) })
     }
-    // What began to work meanwhile has orphaned nothing that was in the group when it was read.
+    // Work that began meanwhile has no orphans in the list that was read.
     return this.#working.size === 0 ? found : []
   }
 
@@ -126,12 +123,12 @@ class ControlGroup {
   }
 }
 
-/** By systemd.exec(5), the pid of a process that systemd itself has started, such as `ExecStop=` of a unit. */
+/** Variable of systemd.exec(5): the pid of a process that systemd itself started (`ExecStop=` of a unit). */
 const SYSTEMD_VARIABLE = 'SYSTEMD_EXEC_PID'
 
 /**
- * The pid of the codemachine by whose mark a process goes. Null if it has no mark: what is none of ours was made up to look
- * like one. `unknown` for what lets nobody look into it, such as `gpg-agent`: it may have been started for the person.
+ * Resolves with the pid of the codemachine in a process's mark. Null: no mark, or a forged one. `unknown`: the process
+ * forbids inspection (`gpg-agent`), so it may be the person's.
  */
 async function markedBy(pid: number, proc: string): Promise<number | 'unknown' | null> {
   const environment = await readEnvironment(pid, proc)
@@ -139,29 +136,29 @@ async function markedBy(pid: number, proc: string): Promise<number | 'unknown' |
   return parseMark(variableIn(environment, MARK_VARIABLE) ?? '')?.owner.pid ?? null
 }
 
-/** Who has started a program for the person: the pid of a codemachine. */
+/** Variable with the pid of the codemachine that started a program for the person. */
 const PERSON_VARIABLE = 'CODEMACHINE_FOR_PERSON'
 
-/** The environment of a program that is started for the person and may live on, such as an editor or a browser. */
+/** Returns the environment of a program for the person that may outlive us: an editor, a browser. */
 export function forPerson(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
   return { ...env, [PERSON_VARIABLE]: String(ownPid) }
 }
 
-/** The processes of a group and of those below it, by pid. */
+/** Processes of a group and its subgroups, by pid. */
 type Members = ReadonlyMap<number, ProcessStat>
 
-/** How many groups are looked into: agents can make more. */
+/** Limit of inspected groups: agents can create more. */
 const MOST_GROUPS = 1000
 
-/** Null if it cannot be read, is too large, or has processes that cannot be seen from here (another pid namespace). */
+/** Null: unreadable, too large, or with processes of another pid namespace. */
 async function membersOf(top: string, proc: string): Promise<Members | null> {
   const members = new Map<number, ProcessStat>()
   const folders = [top]
-  // The list grows while it is gone through.
+  // The loop also visits folders that it appends.
   for (const folder of folders) {
     if (folders.length > MOST_GROUPS) return null
     const pids = await readFile(join(folder, 'cgroup.procs'), 'latin1').catch(() => null)
-    // One below may have gone again.
+    // A subgroup may be gone again.
     if (pids === null && folder === top) return null
     for (const pid of (pids ?? '')
       .split('\n')
@@ -178,8 +175,8 @@ async function membersOf(top: string, proc: string): Promise<Members | null> {
 }
 
 /**
- * The folder of the control group of a process, by cgroups(7) and proc_pid_mountinfo(5); null if there is none, or it cannot
- * be reached from here.
+ * Resolves with a process's control group folder, by cgroups(7) and proc_pid_mountinfo(5); null: none, or unreachable from
+ * here.
  */
 async function folderOf(pid: number, proc: string): Promise<string | null> {
   const read = (file: string) => readFile(join(proc, String(pid), file), 'utf8').catch(() => '')
@@ -189,13 +186,13 @@ async function folderOf(pid: number, proc: string): Promise<string | null> {
     const [mount = '', type = ''] = line.split(' - ')
     const [, , , root = '', at = ''] = mount.split(' ').map(unescaped)
     const inside = root === '/' ? group : `${group}/`.startsWith(`${root}/`) ? group.slice(root.length) : null
-    // Above the root of its namespace a group has a path with `..` in it.
+    // A group above the root of its namespace has `..` in its path.
     if (type.startsWith('cgroup2 ') && inside !== null && !inside.split('/').includes('..')) return join(at, inside)
   }
   return null
 }
 
-/** Blanks and the like are written as `\040`. */
+/** Decodes blanks and other special characters, written as `\040`. */
 function unescaped(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }

@@ -8,14 +8,14 @@ interface DetachedOptions {
   command: readonly string[]
   directory: string
   env: NodeJS.ProcessEnv
-  /** What its stdin has; null: nothing. */
+  /** Content of its stdin; null: none. */
   input: string | null
-  /** The new file, for this user only, that its stdout and stderr are appended to; absolute. */
+  /** Absolute path of a new file for its stdout and stderr, for this user only. */
   log: string
   clock: Clock
 }
 
-/** How it has begun. `slow`: it has said nothing yet, and goes on. */
+/** Result of the start. `slow`: no message yet, still running. */
 type DetachedStart<Message> =
   | { kind: 'told'; message: Message }
   | { kind: 'ended'; exitCode: number | null }
@@ -23,9 +23,9 @@ type DetachedStart<Message> =
   | { kind: 'slow' }
 
 /**
- * Starts a program in a session of its own, without a terminal (on Windows: without a window), that outlives this process, and waits until it
- * tells something on its IPC channel, ends, `boundMs` is over or `signal` is aborted. `exited` resolves with its exit code, should
- * this process live as long; null if a signal has ended it.
+ * Starts a program in its own session, without a terminal (Windows: without a window), that outlives this process. Waits for
+ * its first IPC message, its end, `boundMs`, or `signal`. `exited` resolves with its exit code if this process lives as
+ * long; null: a signal ended it.
  */
 export async function startDetached<Message>(
   { command: [program = '', ...args], directory, env, input, log, clock }: DetachedOptions,
@@ -55,7 +55,7 @@ export async function startDetached<Message>(
   return { pid: child.pid ?? null, start, exited }
 }
 
-/** A text as the file of a stdin: it is gone once it is closed, and is never read in part. */
+/** Writes a text to a file for stdin, complete before it is read; disposal removes it. */
 async function textAsFile(path: string, text: string): Promise<{ fd: number } & AsyncDisposable> {
   await using written = await open(path, 'wx', 0o600)
   await written.writeFile(text)

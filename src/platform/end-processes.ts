@@ -16,26 +16,26 @@ import {
 } from './processes.ts'
 import { systemProgram } from './run-process.ts'
 
-/** How processes are ended that were left running. */
+/** Options to end leftover processes. */
 export interface EndOptions {
   clock: Clock
   platform: NodeJS.Platform
-  /** The pid of this process: neither it nor a process that it descends from is ever ended. */
+  /** The pid of this process; it and its ancestors are never ended. */
   self: number
-  /** How long they may take to end by themselves after SIGTERM, ms. */
+  /** Grace time after SIGTERM, ms. */
   graceMs: number
 }
 
-/** The processes that were ended, and those that could not be. */
+/** Ended processes, and those that could not be ended. */
 export interface Ended {
   ended: FoundProcess[]
-  /** Still alive: they belong to another user, or hang in the kernel. */
+  /** Still alive: another user's, or stuck in the kernel. */
   left: FoundProcess[]
 }
 
 /**
- * Ends every process that has the variable with a matching value, as `endFound` does.
- * @param leaders pids of processes that led a session each (`setsid`) and have ended: what is left in their sessions is ended, too
+ * Ends every process whose variable has a matching value, see `endFound`.
+ * @param leaders pids of ended session leaders (`setsid`), whose remaining processes are ended, too
  */
 export async function endMarked(
   variable: string,
@@ -55,8 +55,8 @@ export async function endMarked(
 }
 
 /**
- * Ends what is found: SIGTERM, a bounded wait, SIGKILL; and looks again for what was started meanwhile, until twice nothing
- * is left or five times have not been enough.
+ * Ends found processes: SIGTERM, a bounded wait, SIGKILL. Searches again for new ones, until two searches find none, or
+ * after five passes.
  */
 export async function endFound(
   find: () => Promise<FoundProcess[]>,
@@ -73,7 +73,7 @@ export async function endFound(
     await waitUntilGone(left, pass === 0 ? options.graceMs : KILL_MS, options.clock, platform)
     left = await find()
     if (left.length > 0) continue
-    // On a busy machine, what starts them again needs a moment for it.
+    // On a busy machine, their starter may need a moment to start them again.
     await options.clock.wait(AGAIN_MS)
     left = await find()
   }
@@ -81,7 +81,7 @@ export async function endFound(
   return { ended: [...seen.values()], left }
 }
 
-/** Sends the signal if this very process still lives (its pid may be another's by now); false if it was not sent. */
+/** Sends the signal if exactly this process still lives (pids are reused); false: not sent. */
 export async function endProcess(
   process: ProcessIdentity,
   signal: NodeJS.Signals,
@@ -91,11 +91,11 @@ export async function endProcess(
 }
 
 /**
- * Ends the process group that this pid leads (a process that was spawned `detached`); on Windows the process and all
- * that descend from it, whatever the signal. Resolves when it was sent; false if there was nothing to send it to.
+ * Ends the process group that this pid leads (spawned `detached`); on Windows, the process and its descendants with any
+ * signal. Resolves when it was sent; false: no target.
  */
 export async function endTree(pid: number, signal: NodeJS.Signals, platform: NodeJS.Platform): Promise<boolean> {
-  // 0, -1 and 1 would mean our own group, every process of this user, and every process too.
+  // 0, -1 and 1 would mean our own group, or (-1 and 1) every process of this user.
   if (!Number.isInteger(pid) || pid <= 1) throw new RangeError(`No process group has the pid ${pid}.`)
   if (platform !== 'win32') return send(-pid, signal)
   return new Promise(resolve => {
@@ -106,10 +106,10 @@ export async function endTree(pid: number, signal: NodeJS.Signals, platform: Nod
 }
 
 const MOST_KILLS = 5
-/** How long the kernel may take to take a killed process away, ms. */
+/** Time for the kernel to remove a killed process, ms. */
 const KILL_MS = 1000
 const POLL_MS = 10
-/** From a look that finds nothing left to the one that is believed, ms. */
+/** Time between an empty search and its confirmation, ms. */
 const AGAIN_MS = 100
 
 async function waitUntilGone(
@@ -133,26 +133,26 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** A process that was looked for and found. */
+/** A found process. */
 export interface FoundProcess extends ProcessIdentity {
-  /** Its command line, at most 200 characters, for showing. */
+  /** Its command line for people, at most 200 characters. */
   command: string
-  /** Whether SIGTERM is not waited for, which it does not listen to; left out: it is. */
+  /** True: it ignores SIGTERM, so SIGKILL comes first; left out: it does not. */
   isDeaf?: true
 }
 
-/** A process found by a variable of its environment. */
+/** A process found by an environment variable. */
 interface MarkedProcess extends FoundProcess {
   /** The value of the variable. */
   value: string
 }
 
 /**
- * Every living process whose environment, as it was started with, has the variable with a value that matches.
+ * Finds every living process whose start environment has the variable with a matching value.
  *
- * Linux: every process that this user may look into. macOS: what `ps -E` shows, which leaves out programs that come
- * with the system; never run on a real one yet. Windows: none, for no process can read another's environment there.
- * A process that has written over its own environment (`setproctitle`) or was started with `env -i` is not found.
+ * Linux: every process that this user may inspect. macOS: those of `ps -E`, which omits system programs; never run on a real
+ * one yet. Windows: none, for environments of other processes are unreadable. Not found: a process that overwrote its
+ * environment (`setproctitle`), or started with `env -i`.
  */
 export async function findMarked(
   variable: string,
@@ -169,7 +169,7 @@ export async function findMarked(
   }
 }
 
-/** Reads at a time: more than libuv's four threads, so that none of them waits for the event loop. */
+/** Parallel reads: more than libuv's four threads, so that no thread idles. */
 const CONCURRENT_READS = 16
 
 async function findInProc(variable: string, matches: (value: string) => boolean): Promise<MarkedProcess[]> {
@@ -180,7 +180,7 @@ async function findInProc(variable: string, matches: (value: string) => boolean)
       const value = await readVariable(pid, variable)
       if (value === null || !matches(value)) continue
       const startTime = await startTimeOf(pid, 'linux')
-      // The pid may have gone to another process in between; then what was read first is not this one's.
+      // If the pid was reused meanwhile, the first value belongs to another process.
       if (startTime === null || (await readVariable(pid, variable)) !== value) continue
       found.push({ pid, startTime, value, command: await readCommand(pid) })
     }
@@ -190,12 +190,12 @@ async function findInProc(variable: string, matches: (value: string) => boolean)
 }
 
 /**
- * Living processes in sessions whose leaders have ended, on Linux. Bubblewrap that is killed while it starts leaves a child
- * that waits for it for ever, blocks SIGTERM, and has an environment without anything of ours; codex starts one at any time.
+ * Finds living processes in sessions whose leaders have ended, on Linux. A bubblewrap killed at its start leaves a child
+ * that waits for ever, blocks SIGTERM, and has no mark. Codex starts bubblewrap at any time.
  */
 async function findInSessions(leaders: ReadonlySet<number>): Promise<FoundProcess[]> {
   const ended = new Set<number>()
-  // What lives under such a pid again is somebody else's.
+  // A living process with that pid is a new, foreign one.
   for (const pid of leaders) if ((await readStat(pid)) === null) ended.add(pid)
   if (ended.size === 0) return []
   return await findEach(async pid => {
@@ -205,8 +205,7 @@ async function findInSessions(leaders: ReadonlySet<number>): Promise<FoundProces
 }
 
 /**
- * Ends such children that a codemachine which was killed has left: those whose sandbox was for this directory, an absolute path.
- * On Linux.
+ * Ends such bubblewrap children of a killed codemachine whose sandbox was for this directory, an absolute path. Linux only.
  */
 export async function endUnfinishedSandboxes(directory: string, options: EndOptions): Promise<void> {
   if (options.platform !== 'linux') return
@@ -216,16 +215,16 @@ export async function endUnfinishedSandboxes(directory: string, options: EndOpti
       if (!line.startsWith('bwrap\0') || !line.includes(LOOK_OF_CODEX) || !line.includes(directory)) return null
       const stat = await readStat(pid)
       if (stat === null || (await readStat(stat.session)) !== null) return null
-      // One that is still being built has the program above it that builds it.
+      // A sandbox under construction still has its builder as parent.
       return (await readStat(stat.parent))?.session === stat.session ? null : stat
     })
   await endFound(find, options)
 }
 
-/** The argument by which codex has itself look at files in a sandbox. */
+/** Argument of codex's own file helper in a sandbox. */
 const LOOK_OF_CODEX = '--codex-run-as-fs-helper'
 
-/** Living processes of which `look` finds what Linux says of them. */
+/** Finds living processes for which `look` returns their stat. */
 async function findEach(look: (pid: number) => Promise<ProcessStat | null>): Promise<FoundProcess[]> {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const found: FoundProcess[] = []
@@ -240,8 +239,8 @@ async function findEach(look: (pid: number) => Promise<ProcessStat | null>): Pro
 }
 
 /**
- * The value of a variable in the environment that a process was started with, on Linux; null too where that cannot be read.
- * @param proc where proc(5) is mounted
+ * Resolves with a variable of a process's start environment, on Linux; null: not set, or unreadable.
+ * @param proc mount point of proc(5)
  */
 export async function readVariable(pid: number, variable: string, proc = '/proc'): Promise<string | null> {
   const environment = await readEnvironment(pid, proc)
@@ -249,14 +248,14 @@ export async function readVariable(pid: number, variable: string, proc = '/proc'
 }
 
 /**
- * The environment that a process was started with, on Linux, as proc(5) has it. Null for a process that has ended, belongs
- * to someone else or lets nobody look into it (`PR_SET_DUMPABLE`); a zombie's reads as empty.
+ * Resolves with a process's start environment on Linux, in the format of proc(5). Null: it has ended, belongs to another
+ * user, or forbids inspection (`PR_SET_DUMPABLE`). A zombie's is empty.
  */
 export async function readEnvironment(pid: number, proc: string): Promise<Buffer | null> {
   return await readOfProc(`${proc}/${pid}/environ`)
 }
 
-/** The value of a variable in an environment as proc(5) has it; null: it is not in there. */
+/** Returns a variable's value from an environment in proc(5) format; null: not set. */
 export function variableIn(environment: Buffer, variable: string): string | null {
   const head = `${variable}=`
   for (let at = environment.indexOf(head); at >= 0; at = environment.indexOf(head, at + 1)) {
@@ -268,8 +267,8 @@ export function variableIn(environment: Buffer, variable: string): string | null
 }
 
 /**
- * The command line of a process on Linux, at most 200 characters; empty if it has ended.
- * @param proc where proc(5) is mounted
+ * Resolves with a process's command line on Linux, at most 200 characters; empty: it has ended.
+ * @param proc mount point of proc(5)
  */
 export async function readCommand(pid: number, proc = '/proc'): Promise<string> {
   const line = (await readOfProc(`${proc}/${pid}/cmdline`))?.toString('utf8') ?? ''
@@ -296,25 +295,25 @@ async function findWithPs(
   return found
 }
 
-/** The environment variable by which all that codemachine starts, and all that these start, can be found again. */
+/** The environment variable that marks all processes of codemachine and their descendants. */
 export const MARK_VARIABLE = 'CODEMACHINE_MARK'
 
-/** The owner of a process, as its environment names it. */
+/** The owner of a process, from its environment. */
 export interface Mark {
   /** The key of the records of the work directory. */
   key: string
   /** The codemachine process that started it. */
   owner: ProcessIdentity
-  /** Tells apart what one owner starts. */
+  /** Number of the process among those of its owner. */
   n: number
 }
 
-/** The value of the variable: `<key>/<owner's pid>/<owner's start time, or ->/<n>`. */
+/** Returns the value of the variable: `<key>/<owner's pid>/<owner's start time, or ->/<n>`. */
 export function makeMark({ key, owner, n }: Mark): string {
   return `${key}/${owner.pid}/${owner.startTime ?? '-'}/${n}`
 }
 
-/** Reads what `makeMark` wrote; null for anything else. */
+/** Parses a value of `makeMark`; null: another text. */
 export function parseMark(value: string): Mark | null {
   const [, key, pid, startTime, n] = /^([^/]+)\/([1-9]\d{0,9})\/([^/\s]+)\/(\d{1,9})$/.exec(value) ?? []
   if (key === undefined || startTime === undefined) return null
@@ -322,8 +321,8 @@ export function parseMark(value: string): Mark | null {
 }
 
 /**
- * Ends what a codemachine that has died left running for the records with this key: every marked process whose owner
- * no longer lives. What a living codemachine started is not touched. Finds nothing on Windows.
+ * Ends leftovers of a dead codemachine for the records with this key: marked processes without a living owner. Processes of
+ * a living codemachine stay. Finds nothing on Windows.
  */
 export async function endLeftovers(key: string, options: EndOptions): Promise<Ended> {
   const isOurs = (value: string) => parseMark(value)?.key === key
@@ -336,26 +335,25 @@ export async function endLeftovers(key: string, options: EndOptions): Promise<En
   return endMarked(MARK_VARIABLE, value => ownerless.has(value), options)
 }
 
-/** What this may take, ms: whoever asks a second time is not to wait. */
+/** Time limit, ms: a person who interrupts twice must not wait. */
 const MOST_MS = 1000
 
 /**
- * Kills the app-servers of this process and what they started, without a moment in which anything else of ours could
- * run: for a process that is about to exit without having ended them. Best effort, bounded, never throws.
- *
- * Linux: all that carry our mark, with the process groups that they lead. macOS: our app-servers and all that descends
- * from them, with their groups; not what has already lost its parent. Windows: nothing; codex ends when its pipes do.
+ * Kills this process's app-servers and their processes synchronously, before an exit without a regular end. Best effort,
+ * bounded, never throws.
+ * || Linux: all processes with our mark, and the groups that they lead. macOS: our app-servers, their descendants and
+ * groups, but no orphans. Windows: nothing; codex ends with its pipes.
  */
 export function killMarkedNow(self: number, platform: NodeJS.Platform, clock: Clock): void {
   const deadline = clock.monotonic() + MOST_MS
   try {
     if (platform === 'linux') {
-      // Again, until all is gone: for what was started while we looked.
+      // Repeat until all are gone: new ones may have started meanwhile.
       for (let found = markedBy(self); found.length > 0 && clock.monotonic() < deadline; found = markedBy(self))
         killAll(found)
     } else if (platform !== 'win32') killAll(descendantsOfAppServers(self))
   } catch {
-    // We exit all the same; what is left ends with our pipes, or at the next start.
+    // We exit anyway; the rest ends with our pipes, or at the next start.
   }
 }
 
@@ -363,7 +361,7 @@ function killAll(pids: readonly number[]): void {
   for (const pid of pids) for (const target of [-pid, pid]) send(target, 'SIGKILL')
 }
 
-/** Living processes with a mark of this very process. */
+/** Returns living processes with a mark of exactly this process. */
 function markedBy(self: number): number[] {
   const startTime = startTimeNow(self)
   const found: number[] = []
@@ -384,13 +382,13 @@ function ownerOf(pid: number): { pid: number; startTime: string | null } | null 
   return entry === undefined ? null : (parseMark(entry.slice(head.length))?.owner ?? null)
 }
 
-/** Field 22 of /proc/<pid>/stat (proc(5)); the program's name, in brackets, may hold spaces and brackets itself. */
+/** Returns field 22 of /proc/<pid>/stat (proc(5)). The program's name in brackets may contain spaces and brackets. */
 function startTimeNow(pid: number): string | undefined {
   const stat = readOrNothing(`/proc/${pid}/stat`)
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
 }
 
-/** A process that has ended, or is another's, reads as nothing. */
+/** Returns an empty text for an ended or foreign process. */
 function readOrNothing(path: string): string {
   try {
     return readFileSync(path, 'latin1')
@@ -399,7 +397,7 @@ function readOrNothing(path: string): string {
   }
 }
 
-/** Children of this process that were started as app-servers, and all that descends from them. */
+/** Returns this process's app-servers and all of their descendants. */
 function descendantsOfAppServers(self: number): number[] {
   const { stdout } = spawnSync('/bin/ps', ['-ww', '-axo', 'pid=,ppid=,command='], {
     encoding: 'utf8',
@@ -411,7 +409,7 @@ function descendantsOfAppServers(self: number): number[] {
     return pid === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), command }]
   })
   const found = lines.filter(each => each.parent === self && each.command.endsWith(' app-server')).map(({ pid }) => pid)
-  // The list grows while it is gone through.
+  // The loop also visits pids that it appends.
   for (const pid of found) for (const each of lines) if (each.parent === pid) found.push(each.pid)
   return found
 }

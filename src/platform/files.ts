@@ -19,8 +19,8 @@ import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.
 
 /**
  * Writes a whole file of the records atomically, mode 0600. The old file stays until the new one is on the disk, and stays
- * if there is no room. (A nearly full disk cuts a write short without an error, so the rest is written again, or fails.)
- * Not for folders where an agent can write: what lies on the way may be a link.
+ * if there is no room. (A nearly full disk cuts a write short without an error, so the rest is written again, or fails.) Not
+ * for folders where an agent can write: a part of the path may be a link.
  */
 export async function writeWholeFile(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomUUID()}.tmp`
@@ -33,7 +33,7 @@ export async function writeWholeFile(path: string, content: string | Buffer): Pr
   }
 }
 
-/** How a file is renamed; `wait`: resolves after so many ms. */
+/** Ways to rename a file and to wait; `wait` resolves after so many ms. */
 interface ReplaceOptions {
   platform: NodeJS.Platform
   rename(from: string, to: string): Promise<void>
@@ -41,8 +41,8 @@ interface ReplaceOptions {
 }
 
 /**
- * Puts a file that is written whole in the place of another. Windows refuses that while somebody reads the other one: there it is
- * tried again, for about a second. Never run on a real one yet.
+ * Replaces a file by a completely written one. Windows refuses that while somebody reads the old one, so it is retried there
+ * for about a second. Never run on a real Windows yet.
  */
 export async function replaceFile(
   from: string,
@@ -69,13 +69,13 @@ async function writeNew(path: string, content: string | Buffer): Promise<void> {
   await file.sync()
 }
 
-/** A folder that may be deleted, and made anew by somebody, while it is held. */
+/** A watched folder that others may delete and create again. */
 export interface HeldFolder extends AsyncDisposable {
-  /** Whether it is there no more; one that was made in its place is not it. */
+  /** Resolves with true if it is gone, even if a new folder has its path. */
   isGone(): Promise<boolean>
 }
 
-/** Holds a folder. Where the system opens no folders (Windows) only one that is missing is known to be gone. */
+/** Watches a folder. On Windows, which opens no folders, only a missing path counts as gone. */
 export async function holdFolder(path: string): Promise<HeldFolder> {
   const handle = await open(path, 'r').catch(() => null)
   return {
@@ -84,7 +84,7 @@ export async function holdFolder(path: string): Promise<HeldFolder> {
   }
 }
 
-/** Whether there is no room in a folder even for a small file. */
+/** Resolves with true if a folder's disk has no room for a small file. */
 export async function lacksRoom(folder: string): Promise<boolean> {
   const probe = join(folder, `.${randomUUID()}.tmp`)
   try {
@@ -100,13 +100,13 @@ export async function lacksRoom(folder: string): Promise<boolean> {
 
 const PROBE_BYTES = 128 * 1024
 
-/** A file that is written whole, synced, and waits for its name. */
+/** A complete and synced file without its final name. */
 interface StagedFile extends AsyncDisposable {
-  /** Gives it the name, at once and for good; false if something has that name already. */
+  /** Gives it the name, atomically and durably; false: the name exists. */
   linkAs(name: string): Promise<boolean>
 }
 
-/** Writes `content` into a hidden temporary file of the directory, mode 0600; disposing it removes what has no name. */
+/** Writes `content` into a hidden temporary file of the directory, mode 0600; disposal removes a nameless file. */
 export async function stageFile(directory: string, content: string): Promise<StagedFile> {
   const temporary = join(directory, `.${randomUUID()}.tmp`)
   const discard = () => rm(temporary, { force: true })
@@ -131,7 +131,7 @@ export async function stageFile(directory: string, content: string): Promise<Sta
   }
 }
 
-/** Makes a new name last through a power cut; not every platform can sync a directory, and the file itself is synced. */
+/** Makes a new name survive a power cut. Not every platform can sync a directory; the file itself is synced. */
 async function syncDirectory(directory: string): Promise<void> {
   try {
     await using folder = await open(directory, 'r')
@@ -141,7 +141,7 @@ async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** What is at a path in the place of a regular file. `what`: `a pipe`. */
+/** Error for a path that is not a regular file. `what`: `a pipe`, for example. */
 export class NotAFile extends Error {
   override readonly name = 'NotAFile'
   readonly what: string
@@ -152,9 +152,9 @@ export class NotAFile extends Error {
   }
 }
 
-/** Opens a regular file for reading. Throws `NotAFile` for anything else, which is never waited for: a pipe, a device, a folder. */
+/** Opens a regular file for reading. Throws `NotAFile` for a pipe, device or folder, without blocking. */
 export async function openRegularFile(path: string): Promise<FileHandle> {
-  // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+  // Without O_NONBLOCK (absent on Windows), opening a named pipe would wait for its other end.
   const file = await open(path, constants.O_RDONLY | NON_BLOCK)
   const stat = await file.stat()
   if (stat.isFile()) return file
@@ -164,19 +164,19 @@ export async function openRegularFile(path: string): Promise<FileHandle> {
 
 const NON_BLOCK = constants.O_NONBLOCK ?? 0
 
-/** The text of a file, or why there is none: `problem` goes on after the file's name, as in `is a directory`. */
+/** The text of a file, or why there is none: `problem` follows the file's name (`is a directory`). */
 type BoundedText = { text: string } | { problem: string } | 'missing'
 
 /**
- * Reads a UTF-8 file of at most `maxBytes` (a BOM is dropped). Anything else is a problem in words, and never waited
- * for: a pipe, a device, a directory, a file that is too long or not UTF-8 or may not be read.
+ * Reads a UTF-8 file of at most `maxBytes` (a BOM is dropped). All else is a problem in words, without blocking: a pipe,
+ * device, directory, too long, not UTF-8, or not readable.
  */
 export async function readBoundedText(path: string, maxBytes: number): Promise<BoundedText> {
   try {
     await using file = await openRegularFile(path)
     const stat = await file.stat()
     if (stat.size > maxBytes) return { problem: `is longer than ${maxBytes} bytes` }
-    // A file that grows while it is read counts as what it was when it was opened.
+    // If the file grows meanwhile, only the size at opening counts.
     const bytes = await readFirst(file, stat.size)
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
@@ -190,7 +190,7 @@ export async function readBoundedText(path: string, maxBytes: number): Promise<B
   }
 }
 
-/** The first `size` bytes of a file, or as many as it has. The system may give less at a time than it is asked for. */
+/** Reads the first `size` bytes of a file, or all if it is shorter. One read may return less than requested. */
 async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<Buffer> {
   const bytes = Buffer.alloc(size)
   let length = 0
@@ -202,7 +202,7 @@ async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<
   return bytes.subarray(0, length)
 }
 
-/** Changes whenever the file does: inode, size and times. Null if there is no file that can be read. */
+/** Returns inode, size and times of a file, which change with it. Null: missing or unreadable. */
 export function stampOf(path: string): string | null {
   try {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -214,13 +214,13 @@ export function stampOf(path: string): string | null {
 }
 
 /**
- * The bytes of a file of at most `maxBytes`; null if it is missing, longer, no file, or may not be read. Synchronous: for what
- * must be known before anything else is let through.
+ * Returns the bytes of a file of at most `maxBytes`; null: missing, longer, not a file, or unreadable. Synchronous, for
+ * facts that must be known before anything else runs.
  */
 export function readBoundedNow(path: string, maxBytes: number): Buffer | null {
   let fd: number | null = null
   try {
-    // As of `openRegularFile`.
+    // See `openRegularFile`.
     fd = openSync(path, constants.O_RDONLY | NON_BLOCK)
     const stat = fstatSync(fd)
     if (!stat.isFile() || stat.size > maxBytes) return null
@@ -234,7 +234,7 @@ export function readBoundedNow(path: string, maxBytes: number): Buffer | null {
   }
 }
 
-/** Whether an action does not fail; why it does is of no interest. */
+/** Resolves with true if an action succeeds; ignores the reason of a failure. */
 export function succeeds(action: Promise<unknown>): Promise<boolean> {
   return action.then(
     () => true,
@@ -242,7 +242,7 @@ export function succeeds(action: Promise<unknown>): Promise<boolean> {
   )
 }
 
-/** Whether something, if only a dangling link, has this path; throws if that may not be known. */
+/** Resolves with true if the path exists, even as a dangling link. Throws if that cannot be known. */
 export async function pathExists(path: string): Promise<boolean> {
   try {
     await lstat(path)
@@ -254,14 +254,14 @@ export async function pathExists(path: string): Promise<boolean> {
   }
 }
 
-/** How paths, and lists of them, are written on a platform. */
+/** Returns the path functions of a platform. */
 export function pathsOf(platform: NodeJS.Platform): PlatformPath {
   return platform === 'win32' ? win32 : posix
 }
 
 /**
- * Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. On macOS and Windows names count as the
- * same whatever their case and normal form, as most file systems there have it.
+ * Returns true if a path is the folder or inside it, by name. Both must be absolute and normalized. On macOS and Windows,
+ * case and normal form are ignored, as most file systems there do.
  */
 export function isWithin(folder: string, path: string, platform: NodeJS.Platform = hostPlatform): boolean {
   const { sep } = pathsOf(platform)
@@ -271,18 +271,18 @@ export function isWithin(folder: string, path: string, platform: NodeJS.Platform
 
 function folded(path: string, platform: NodeJS.Platform): string {
   if (platform === 'win32') return path.replaceAll('/', '\\').toLowerCase()
-  // Decomposed after it is lowered, too: some capitals are only then the same.
+  // Decompose again after lower-casing: some capitals only match then.
   return platform === 'darwin' ? path.normalize('NFD').toLowerCase().normalize('NFD') : path
 }
 
-/** A path as people write it, with `~` for their home directory. Both absolute and normalized. */
+/** Returns a path with `~` for the home directory. Both must be absolute and normalized. */
 export function inHome(path: string, home: string): string {
   return isWithin(home, path) ? `~${path.slice(home.endsWith(sep) ? home.length - 1 : home.length)}` : path
 }
 
 /**
- * A path relative to the folder, with `/` between its parts; null if it leads to the folder itself or out of it, by name.
- * The path may be absolute, or relative to the folder.
+ * Returns a path relative to the folder, with `/`. Null: the folder itself, or outside of it by name. The path may be
+ * absolute, or relative to the folder.
  */
 export function pathInside(folder: string, given: string): string | null {
   const path = relative(folder, resolve(folder, given))
@@ -290,7 +290,7 @@ export function pathInside(folder: string, given: string): string | null {
   return isInside ? path.replaceAll(sep, '/') : null
 }
 
-/** Renames a file; false if there was none, which somebody else may have renamed first. */
+/** Renames a file; false: missing, perhaps renamed by another process. */
 export async function renameIfThere(from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to)
@@ -301,20 +301,20 @@ export async function renameIfThere(from: string, to: string): Promise<boolean> 
   }
 }
 
-/** Folders in which agents can write in every sandbox that may write, by name and by real path. */
+/** Folders that agents can write in any writing sandbox, by name and by real path. */
 export interface WritableByAgents {
   workDirectory: readonly string[]
-  /** Of the repository around it. */
+  /** Git directories of the repository around it. */
   gitDirectories: readonly string[]
-  /** Where other sessions have worked, and where their work may have been landed. */
+  /** Work directories and possible landing places of other sessions. */
   elsewhere: readonly string[]
   temporary: readonly string[]
 }
 
-/** No folder at all. */
+/** No folder. */
 export const NOWHERE: WritableByAgents = { workDirectory: [], gitDirectories: [], elsewhere: [], temporary: [] }
 
-/** Where agents that work in `directory` can write; `elsewhere`: folders in which agents have written before. */
+/** Returns the folders that agents in `directory` can write; `elsewhere`: folders that agents wrote before. */
 export function writableByAgents(
   directory: string,
   env: Readonly<NodeJS.ProcessEnv>,
@@ -329,32 +329,32 @@ export function writableByAgents(
   }
 }
 
-/** Whether a path lies, by name or by real path, in one of these folders. Absolute; it need not be there. */
+/** Returns true if an absolute path is in one of these folders, by name or real path. It need not exist. */
 export function isWritableByAgents(path: string, where: WritableByAgents, platform = hostPlatform): boolean {
   return liesIn(path, Object.values(where).flat(), platform)
 }
 
-/** As `isWritableByAgents`, for some of the folders. */
+/** Like `isWritableByAgents`, for given folders. */
 export function liesIn(path: string, folders: readonly string[], platform = hostPlatform): boolean {
   return bothNames([path]).some(name => folders.some(folder => isWithin(folder, name, platform)))
 }
 
-/** Each of these absolute paths, and its real path. */
+/** Returns each of these absolute paths and its real path. */
 export function bothNames(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap(path => [path, realPathOf(path)]))]
 }
 
-/** Of a folder that is not there yet too: then that of what is there, with the rest of the name. */
+/** Also works for a missing path: the real path of its existing parent, plus the rest. */
 function realPathOf(path: string): string {
   try {
-    // Node's own keeps a name as it was written, whatever case it has on the disk.
+    // Node's own version would keep the given case instead of the disk's.
     return realpathSync.native(path)
   } catch {
     return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path))
   }
 }
 
-/** Whether something in some folders may have changed. */
+/** Reports possible changes in some folders. */
 export class FolderChanges implements Disposable {
   readonly #clock: Clock
   readonly #signal: AbortSignal
@@ -369,12 +369,12 @@ export class FolderChanges implements Disposable {
     signal.addEventListener('abort', this.#awaken)
   }
 
-  /** Has the next wait end at once, as a change would. */
+  /** Ends the next wait at once, like a change. */
   wake(): void {
     this.#awaken()
   }
 
-  /** Resolves at the next change, or at once if there was one since the last call, or after `ms`, or with the signal. */
+  /** Resolves at the next change, at once if one came since the last call, after `ms`, or with the signal. */
   async next(ms: number): Promise<void> {
     if (this.#signal.aborted) return
     await this.#clock.wait(ms, this.#changed.signal)
@@ -387,7 +387,7 @@ export class FolderChanges implements Disposable {
   }
 }
 
-/** Null where it cannot be watched (no inotify watches left, for one): then polling has to do. */
+/** Returns null if it cannot be watched (no inotify watches left, for example); then polling must do. */
 function watchFolder(folder: string, onChange: () => void): FSWatcher | null {
   try {
     return watch(folder, onChange).on('error', () => {})
@@ -396,7 +396,7 @@ function watchFolder(folder: string, onChange: () => void): FSWatcher | null {
   }
 }
 
-/** The real path of a directory to work in; a `UserError` if it is none, or not there. */
+/** Resolves with the real path of a work directory. Throws a `UserError` if it is missing or not a directory. */
 export async function realWorkDirectory(directory: string): Promise<string> {
   try {
     const real = await realpath(directory)
@@ -420,12 +420,12 @@ function whyNot(error: unknown): string {
   return WHY_NOT[systemErrorCode(error) ?? ''] ?? messageOf(error)
 }
 
-/** The SHA-256 of a content, hex. */
+/** Returns the SHA-256 of a content, hex. */
 export function sha256Of(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** Whether a folder is there. */
+/** Resolves with true if a folder exists. */
 export async function isFolder(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null)
   return found?.isDirectory() ?? false

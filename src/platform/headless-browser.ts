@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { WritableByAgents } from './files.ts'
 import { EXECA_OPTIONS, findProgram, isProgram, OWN_GROUP } from './run-process.ts'
 
-/** The variable that names the browser to be used, by its absolute path. */
+/** The variable with the absolute path of the browser to use. */
 export const BROWSER_VARIABLE = 'CODEMACHINE_BROWSER'
 
 interface BrowserSearch {
@@ -12,11 +12,11 @@ interface BrowserSearch {
   platform: NodeJS.Platform
   /** The person's home directory. */
   home: string
-  /** A browser in here is passed over: an agent may have put it there. */
+  /** Folders whose browsers are ignored: an agent may have put them there. */
   where: WritableByAgents
 }
 
-/** A Chromium, Chrome or Edge of this machine; null if none was found. `wrong`: why the one that is named cannot be used. */
+/** Finds a Chromium, Chrome or Edge; null: none. `wrong`: why the configured one is unusable. */
 export async function findBrowser(search: BrowserSearch): Promise<{ path: string | null; wrong: string | null }> {
   const named = search.env[BROWSER_VARIABLE]
   if (named) {
@@ -44,7 +44,7 @@ const NAMES_ON_PATH = [
   'msedge',
 ] as const
 
-/** Where installers put them that put nothing on the PATH. */
+/** Returns install paths of browsers that are not on the PATH. */
 function installedBrowsers({ platform, env, home }: BrowserSearch): string[] {
   if (platform === 'darwin') {
     const folders = ['/Applications', join(home, 'Applications')]
@@ -62,7 +62,7 @@ function installedBrowsers({ platform, env, home }: BrowserSearch): string[] {
   return programs.flatMap(program => folders.map(folder => `${folder}\\${program}`))
 }
 
-/** A picture of a page. `height` is that of the picture, `whole` that of the page, both in CSS pixels. */
+/** A picture of a page. `height`: of the picture; `whole`: of the page; both in CSS pixels. */
 interface PagePicture {
   png: Buffer
   height: number
@@ -75,17 +75,17 @@ interface PictureOptions {
   /** In CSS pixels. */
   width: number
   mostHeight: number
-  /** Pixels of the picture for each of these. */
+  /** Picture pixels per CSS pixel. */
   scale: number
   timeoutMs: number
   signal: AbortSignal
-  /** A folder in which no agent can write: the browser's profile is made there. */
+  /** Parent of the browser's profile, where no agent can write. */
   temporary: string
 }
 
 /**
- * Draws a page in a browser without a window, which has a profile of its own for that time, runs no script, and reaches no
- * network. It and all that it started have ended when this resolves. A string says why there is no picture.
+ * Draws a page in a headless browser with a temporary profile, no scripts and no network. All of its processes have ended
+ * when this resolves. A string: why there is no picture.
  */
 export async function takePicture(
   browser: string,
@@ -95,12 +95,12 @@ export async function takePicture(
   const profile = await mkdtemp(join(options.temporary, 'picture-'))
   try {
     const first = await drawIn(browser, page, profile, options, [])
-    // As root, and in many containers, it does not start with its sandbox: the page is ours, and has no script.
+    // As root, and in many containers, its sandbox cannot start. The page is ours and has no script.
     return typeof first === 'string' && WANTS_NO_SANDBOX.test(first)
       ? await drawIn(browser, page, profile, options, ['--no-sandbox'])
       : first
   } finally {
-    // What it has left running for a moment may still write there.
+    // Its last processes may still write there for a moment.
     await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch(() => {})
   }
 }
@@ -179,7 +179,7 @@ async function draw(door: Door, page: string, options: PictureOptions): Promise<
   await ask('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: 'light' }] })
   const { frameTree } = await ask('Page.getFrameTree')
   const { frame } = frameTree as { frame: { id: string } }
-  // Handed over, so that it lies nowhere where an agent could change it.
+  // Sent directly, so no agent can change it in a file.
   await ask('Page.setDocumentContent', { frameId: frame.id, html: page })
   const { cssContentSize } = await ask('Page.getLayoutMetrics')
   const whole = Math.ceil((cssContentSize as { height: number }).height)
@@ -191,7 +191,7 @@ async function draw(door: Door, page: string, options: PictureOptions): Promise<
 
 const FIRST_HEIGHT = 800
 
-/** Commands of the browser's protocol and their answers, each as JSON with a zero byte behind it. */
+/** Commands of the browser's protocol and their answers: JSON, each followed by a zero byte. */
 class Door {
   readonly #input: Duplex
   readonly #waiting = new Map<number, PromiseWithResolvers<Record<string, unknown>>>()
@@ -212,7 +212,7 @@ class Door {
     })
   }
 
-  /** Rejects if the browser says no. Never settles if it ends meanwhile. */
+  /** Rejects if the browser refuses. Never settles if it ends meanwhile. */
   ask(method: string, params: object, sessionId?: string): Promise<Record<string, unknown>> {
     this.#asked += 1
     const answer = Promise.withResolvers<Record<string, unknown>>()

@@ -1,12 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 
 /**
- * V8 flags for a small heap. A run waits for hours and works for milliseconds, so memory counts and hot loops do not. So
- * the young generation does not grow (it takes 130 MB when codex says much). The old generation grows in small steps, and
- * the last optimizing compiler is off.
- * The one before it takes what is called often, function by function, and so late
- * that a start and a short round pay nothing for it: 10 MB, of its work and of the program that is read for it. V8 writes on
- * stderr of a flag that it does not know, so each is one of the oldest Node's too. Figures: docs/inside/benchmarks.md.
+ * V8 flags for a small heap. A run waits for hours and works for milliseconds, so memory counts and hot loops do not. So the
+ * young generation does not grow (it takes 130 MB when codex says much). The old generation grows in small steps, and the
+ * last optimizing compiler is off. Maglev compiles often-called functions, so late that a start and a short round cost
+ * nothing: that saves 10 MB. V8 warns on stderr about unknown flags, so the oldest supported Node knows each of them.
+ * Figures: docs/inside/benchmarks.md.
  */
 const FLAGS = [
   '--semi-space-growth-factor=1',
@@ -16,14 +15,14 @@ const FLAGS = [
   '--invocation-count-for-maglev=4000',
 ]
 
-/** From now on V8 prefers a small heap to speed. It reads these flags while it runs. */
+/** Makes V8 prefer a small heap to speed. V8 reads these flags at run time. */
 export function keepHeapSmall(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)
 }
 
 /**
- * The same for a process that draws a screen, which never has to be as quick as one that only listens to codex. Measured:
- * after 100,000 events 106 MB in place of 119, and 1.08 times what it is after 1,000 in place of 1.13; a fifth fewer messages a second.
+ * Does the same for a screen process, which needs less speed than one that only reads codex. Measured after 100,000 events:
+ * 106 MB instead of 119, and 1.08 instead of 1.13 times the size after 1,000. Cost: a fifth fewer messages a second.
  */
 export function keepScreenSmall(): void {
   keepHeapSmall()

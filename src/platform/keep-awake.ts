@@ -12,7 +12,7 @@ export interface KeepAwakeOptions {
   /** The pid of this process; the machine may sleep again when it ends. */
   pid: number
   clock: Clock
-  /** Programs in here are not used: an agent may have put them there. */
+  /** Folders whose programs are not used: an agent may have put them there. */
   where: WritableByAgents
   /** Aborts the wait for the program's answer. */
   signal?: AbortSignal
@@ -20,15 +20,15 @@ export interface KeepAwakeOptions {
 
 /** Keeps the machine awake until it is disposed of. */
 export interface KeptAwake extends AsyncDisposable {
-  /** The name of the program that does; null if none does. */
+  /** The program's name; null: none. */
   by: string | null
-  /** Why none does, a sentence; null if one does. */
+  /** Why no program does, a sentence; null: one does. */
   problem: string | null
 }
 
 /**
- * Keeps the machine from going to sleep by itself, with a program of the system that lives as long as this process,
- * however that ends. Resolves once it is known whether it holds, within 15 s; never rejects.
+ * Stops automatic sleep of the machine, with a system program that lives as long as this process. Resolves within 15 s, once
+ * the result is known; never rejects.
  */
 export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
   const program = awakeProgramOn(options.platform, options.pid)
@@ -44,9 +44,9 @@ export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
   return { by: program.name, problem: null, [Symbol.asyncDispose]: () => running.end(options) }
 }
 
-/** What Windows needs to compile one line of C# on a machine that is busy. */
+/** Time for Windows to compile one line of C# on a busy machine, ms. */
 const ANSWER_MS = 15_000
-/** A program that gives no answer counts as holding if it has not ended after this long, ms. */
+/** A program without an answer counts as working if it still runs after this time, ms. */
 const SETTLE_MS = 2000
 const REASON_CHARS = 200
 
@@ -60,7 +60,7 @@ function notFound({ name }: AwakeProgram, passedOver: readonly string[]): string
     : `${name} was found only where an agent can write, so codemachine does not use it: ${passedOver.join(', ')}.`
 }
 
-/** Why it does not hold; null if it does. */
+/** Resolves with why the machine is not kept awake; null: it is. */
 async function problemOf(
   running: RunningAwakeProgram,
   program: AwakeProgram,
@@ -80,7 +80,7 @@ async function problemOf(
   return program.answers ? `${program.name} did not answer within ${ANSWER_MS / 1000} s, and was ended.` : null
 }
 
-/** The last line of stderr, as the end of a sentence. */
+/** Returns the last line of stderr, as the end of a sentence. */
 function because(stderr: string): string {
   const line = stderr
     .toWellFormed()
@@ -92,21 +92,21 @@ function because(stderr: string): string {
 
 /** A program that keeps the machine awake while it runs. */
 interface AwakeProgram {
-  /** Looked for on the PATH. */
+  /** Name to find on the PATH. */
   name: string
   args: readonly string[]
   /**
-   * It writes a line to stdout once the machine is kept awake. (It is given a line on stdin, which stays open as long as
-   * this process lives.) A program that does not counts as holding if it has not ended soon.
+   * True: it writes a line to stdout once the machine is kept awake. (It gets a line on stdin, which stays open until this
+   * process ends.) Others count as working if they do not end soon.
    */
   answers: boolean
 }
 
-/** The program for a platform; null where none is known. It ends with the process `pid`. */
+/** Returns the program of a platform; null: none known. It ends with the process `pid`. */
 function awakeProgramOn(platform: NodeJS.Platform, pid: number): AwakeProgram | null {
   switch (platform) {
     case 'linux':
-      // `cat` is run once the lock is taken, answers the line, and ends when its stdin does.
+      // `cat` starts once the lock is taken, echoes the line, and ends with its stdin.
       return { name: 'systemd-inhibit', args: [...INHIBIT, 'cat'], answers: true }
     case 'darwin':
       return { name: 'caffeinate', args: ['-i', '-w', String(pid)], answers: false }
@@ -121,7 +121,7 @@ const INHIBIT = ['--what=sleep:idle', '--who=codemachine', '--why=A session is r
 
 const POWERSHELL = ['-NoProfile', '-NonInteractive', '-Command']
 
-/** 2147483649: ES_CONTINUOUS | ES_SYSTEM_REQUIRED, in force until the thread ends. Decimal, for `0x80000001` is negative there. */
+/** 2147483649: ES_CONTINUOUS | ES_SYSTEM_REQUIRED, valid until the thread ends. Decimal: `0x80000001` is negative there. */
 const AWAKE = [
   `$ErrorActionPreference = 'Stop'`,
   `$kernel = Add-Type -PassThru -Namespace Codemachine -Name Kernel -MemberDefinition '[DllImport("kernel32.dll")] public static extern uint SetThreadExecutionState(uint flags);'`,
@@ -130,7 +130,7 @@ const AWAKE = [
   `[void][Console]::In.ReadToEnd()`,
 ].join('; ')
 
-/** Whether the program holds the machine awake; if not, how it ended, and its stderr. */
+/** True if the program keeps the machine awake; else its end and stderr. */
 type AwakeAnswer = { holds: true } | { holds: false; how: string; stderr: string }
 
 /**
@@ -138,24 +138,24 @@ type AwakeAnswer = { holds: true } | { holds: false; how: string; stderr: string
  *        └────── has ended, or never began ──────────────↗
  */
 interface RunningAwakeProgram {
-  /** Pends while it says nothing; never rejects. */
+  /** Pending until it answers; never rejects. */
   answer: Promise<AwakeAnswer>
-  /** Ends it and what it started; resolves when it has gone, within 2 s. May be called again. */
+  /** Ends it and its processes; resolves when it is gone, within 2 s. May be called again. */
   end(how: { clock: Clock; platform: NodeJS.Platform }): Promise<void>
 }
 
-/** Starts it. It never keeps this process alive. */
+/** Starts the program. It never keeps this process alive. */
 function startAwakeProgram(path: string, { args }: AwakeProgram, env: NodeJS.ProcessEnv): RunningAwakeProgram {
   let child: ChildProcessWithoutNullStreams
   try {
-    // In a session of its own: Ctrl+C does not reach it, and nothing that it starts can ask for a password.
+    // Its own session: Ctrl+C does not reach it, and its children cannot ask for a password.
     child = spawn(path, args, { cwd: '/', env, detached: true, windowsHide: true })
   } catch (error) {
     return { answer: Promise.resolve(notStarted(error)), end: async () => {} }
   }
   child.unref()
   for (const stream of [child.stdin, child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref()
-  // Nobody else holds the other end of this pipe: however we end, it reads to the end of it then.
+  // Only we have the other end of this pipe, so it closes however we end.
   child.stdin.on('error', () => {}).write('held\n')
   return { answer: answerOf(child), end: how => end(child, how) }
 }

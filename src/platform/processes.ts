@@ -7,20 +7,20 @@ import { kill } from 'node:process'
 import { promisify } from 'node:util'
 import { systemErrorCode } from '../base/errors.ts'
 
-/** How many tasks wanted each core of the machine in the last minute, in the mean. Always 0 on Windows, which does not tell. */
+/** Returns the mean number of tasks per core in the last minute. Always 0 on Windows, which does not report it. */
 export function loadOfMachine(): number {
   return (loadavg()[0] ?? 0) / availableParallelism()
 }
 
-/** Identifies one process: a pid alone is reused. `startTime`: null where it cannot be known. */
+/** Identifies one process: pids are reused. `startTime` null: not known. */
 export interface ProcessIdentity {
   pid: number
   startTime: string | null
 }
 
 /**
- * When a living process was started, as a text without spaces that never changes for that process; null if there is
- * none (a zombie counts as none), and always on Windows. Linux: clock ticks since boot; macOS: UTC to the second.
+ * Resolves with a living process's start time, a constant text without spaces. Null: no such process (or a zombie), and
+ * always on Windows. Linux: clock ticks since boot; macOS: UTC to the second.
  */
 export async function startTimeOf(pid: number, platform: NodeJS.Platform): Promise<string | null> {
   switch (platform) {
@@ -29,13 +29,13 @@ export async function startTimeOf(pid: number, platform: NodeJS.Platform): Promi
     case 'win32':
       return null
     default: {
-      // Never run on a real macOS yet. `lstart` is written in the reader's language and time zone unless told.
+      // Never run on a real macOS yet. `lstart` uses the reader's language and time zone by default.
       return (await lookWithPs(pid))?.startTime ?? null
     }
   }
 }
 
-/** Whether a process with this pid lives; a zombie does not (Windows has none). */
+/** Resolves with true if a process with this pid lives; zombies do not count (Windows has none). */
 export async function isAlive(pid: number, platform: NodeJS.Platform): Promise<boolean> {
   if (platform === 'linux') return (await readStat(pid)) !== null
   try {
@@ -43,19 +43,19 @@ export async function isAlive(pid: number, platform: NodeJS.Platform): Promise<b
   } catch (error) {
     if (systemErrorCode(error) !== 'EPERM') return false
   }
-  // Where `ps` cannot be asked, what can be sent a signal lives.
+  // Without `ps`, a process that accepts a signal counts as living.
   return platform === 'win32' || (await lookWithPs(pid))?.isZombie !== true
 }
 
-/** Whether this very process still lives: same pid, and same start time where both are known. */
+/** Resolves with true if exactly this process lives: same pid, and same start time if both are known. */
 export async function isStillRunning(process: ProcessIdentity, platform: NodeJS.Platform): Promise<boolean> {
   if (process.startTime === null || platform === 'win32') return isAlive(process.pid, platform)
   return (await startTimeOf(process.pid, platform)) === process.startTime
 }
 
 /**
- * The pids of the process and of all its ancestors but for pid 1; on Windows only its own.
- * @param proc where proc(5) is mounted, on Linux
+ * Resolves with the pids of a process and its ancestors, without pid 1; on Windows only its own.
+ * @param proc mount point of proc(5), on Linux
  */
 export async function ancestorsOf(pid: number, platform: NodeJS.Platform, proc = PROC): Promise<Set<number>> {
   const line = new Set([pid])
@@ -64,7 +64,7 @@ export async function ancestorsOf(pid: number, platform: NodeJS.Platform, proc =
   return line
 }
 
-/** What names this start of the machine, so that a pid from before a restart is not believed; null on Windows. */
+/** Resolves with an id of this boot, so that pids from before are not trusted; null on Windows. */
 export async function bootId(platform: NodeJS.Platform): Promise<string | null> {
   switch (platform) {
     case 'linux':
@@ -72,12 +72,12 @@ export async function bootId(platform: NodeJS.Platform): Promise<string | null> 
     case 'win32':
       return null
     default:
-      // Not `kern.boottime`, which moves whenever the clock is set.
+      // Not `kern.boottime`, which changes with the clock.
       return textOf('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])
   }
 }
 
-/** What `ps -o stat=,lstart=` prints of a process: when it was started, ISO 8601; null for a zombie, as it lives no more. */
+/** Parses a line of `ps -o stat=,lstart=`. Start time: ISO 8601; null for a zombie, which no longer lives. */
 export function readPs(line: string): { isZombie: boolean; startTime: string | null } | null {
   const [, state = '', at] = /^\s*(\S+)\s+(.+?)\s*$/.exec(line) ?? []
   if (at === undefined) return null
@@ -103,14 +103,14 @@ async function parentOf(pid: number, platform: NodeJS.Platform, proc: string): P
 }
 
 /**
- * Where a process on Windows says that it lives, by a text that no other has: a named pipe, which ends with the process. A pid alone
- * is given to others there, and start times are not known. Null elsewhere. Never run on a real one yet.
+ * Returns the named pipe that proves a process's life on Windows, from a unique text; it ends with the process. Pids are
+ * reused there, and start times are unknown. Null elsewhere. Never run on a real Windows yet.
  */
 export function lifeSign(text: string, platform: NodeJS.Platform): string | null {
   return platform === 'win32' ? `\\\\.\\pipe\\codemachine-${text}` : null
 }
 
-/** Answers at a pipe or socket until it is disposed, or the process ends; null if it cannot be opened. Keeps no process alive. */
+/** Listens at a pipe or socket until disposal or the process's end; null: it cannot be opened. Keeps no process alive. */
 export async function answerAt(address: string): Promise<AsyncDisposable | null> {
   const server = createServer(socket => socket.destroy())
   const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -120,7 +120,7 @@ export async function answerAt(address: string): Promise<AsyncDisposable | null>
   return { [Symbol.asyncDispose]: () => new Promise(closed => void server.close(() => closed())) }
 }
 
-/** Whether anybody answers there. One that is too busy for it does. */
+/** Resolves with true if a process listens there, even one too busy to answer. */
 export async function isAnswered(address: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = connect(address, () => resolve(true))
@@ -134,10 +134,10 @@ export async function isAnswered(address: string): Promise<boolean> {
 const ANSWER_MS = 2000
 const NOBODY: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED'])
 
-/** Where proc(5) is mounted. */
+/** Mount point of proc(5). */
 const PROC = '/proc'
 
-/** What Linux says of a process: of whom it descends, and when it was started, in clock ticks since boot. */
+/** Linux's facts about a process: its parent and its start time, in clock ticks since boot. */
 export interface ProcessStat {
   parent: number
   /** The process group. */
@@ -147,12 +147,12 @@ export interface ProcessStat {
 }
 
 /**
- * Of /proc/<pid>/stat (proc(5)): fields 3 to 6, and 22. Null if there is no such process, or it has ended already.
- * @param proc where proc(5) is mounted
+ * Reads fields 3 to 6 and 22 of /proc/<pid>/stat (proc(5)). Null: no such process, or it has ended.
+ * @param proc mount point of proc(5)
  */
 export async function readStat(pid: number, proc = PROC): Promise<ProcessStat | null> {
   const stat = (await readOfProc(`${proc}/${pid}/stat`))?.toString('latin1') ?? ''
-  // The second field is the program's name in brackets, which may hold spaces and brackets itself.
+  // The second field is the program's name in brackets, which may contain spaces and brackets.
   const [state, parent, group, session, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const startTime = rest[15]
   if (startTime === undefined || state === 'Z' || state === 'X') return null
@@ -163,12 +163,12 @@ const openFile = promisify(open)
 const readInto = promisify(read)
 const closeFile = promisify(close)
 
-/** What most of these files fit into. */
+/** Enough for most of these files. */
 const ROOM_BYTES = 4096
 
 /**
- * A file of proc(5); null if there is none, or it cannot be read. It has no size before it is read: the `readFile` of
- * `node:fs` makes room of 64 KiB or twice that for each, of which a look at all processes leaves megabytes behind.
+ * Reads a file of proc(5); null: missing or unreadable. Its size is unknown before. So `readFile` of `node:fs` allocates 64
+ * KiB or more each time, which leaves megabytes after a scan of all processes.
  */
 export async function readOfProc(path: string): Promise<Buffer | null> {
   try {
@@ -183,7 +183,7 @@ export async function readOfProc(path: string): Promise<Buffer | null> {
   }
 }
 
-/** As much as there is room for is given at a time, so that a part that is smaller was the last. */
+/** Each read fills its buffer, so a shorter part is the last. */
 async function readToEnd(fd: number): Promise<Buffer> {
   const parts: Buffer[] = []
   for (let room = ROOM_BYTES; ; room *= 4) {
@@ -206,8 +206,8 @@ function textOf(program: string, args: readonly string[]): Promise<string | null
 }
 
 /**
- * What names the set of processes that this one can see by pid, as in `pid:[4026531836]`: each container has its own.
- * Null where there are none, or it cannot be told; always but on Linux.
+ * Resolves with the pid namespace (`pid:[4026531836]`); each container has its own. Null: none or unknown, and always
+ * outside of Linux.
  */
 export async function pidNamespace(platform: NodeJS.Platform): Promise<string | null> {
   return platform === 'linux' ? await readlink('/proc/self/ns/pid').catch(() => null) : null

@@ -8,15 +8,15 @@ import type { Result } from 'execa'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { isWritableByAgents, NOWHERE, pathsOf, type WritableByAgents } from './files.ts'
 
-/** How a program ended, and its output. */
+/** End and output of a program. */
 export interface ProcessResult {
-  /** Null if it was killed or could not be started. */
+  /** Null: it was killed or could not be started. */
   exitCode: number | null
   stdout: string
   stderr: string
   /**
-   * Null if it exited by itself. Otherwise why it was ended (`timeout`, `output-limit`, `aborted`, or the name of a
-   * signal), or why it could not be started (`ENOENT`, `EACCES`, …).
+   * Null: it exited by itself. Otherwise why it was ended (`timeout`, `output-limit`, `aborted`, a signal name), or why it
+   * could not start (`ENOENT`, `EACCES`, …).
    */
   failure: string | null
 }
@@ -25,25 +25,24 @@ export interface ProcessOptions {
   directory?: string
   /** The whole environment; nothing is inherited. */
   env: NodeJS.ProcessEnv
-  /** Of its output. */
+  /** Encoding of its output. */
   encoding: 'utf8' | 'latin1'
-  /** Bytes for its stdin, which is closed without them. */
+  /** Bytes for its stdin; left out: no stdin. */
   input?: Buffer
-  /** The most that it may write to each of its streams, bytes; then it is killed. */
+  /** Limit of each output stream, bytes; it is killed above that. */
   outputLimit: number
-  /** After how long it is killed; never, if left out. */
+  /** Time limit, ms, then it is killed; left out: none. */
   timeoutMs?: number
-  /** Kills it when it is aborted. */
+  /** Kills it on abort. */
   signal?: AbortSignal
 }
 
 /**
- * Runs a program to its end and collects its output; however it ends is a value. It runs in a process group of its own, so
- * that Ctrl+C in the terminal does not reach it. What it leaves running is not waited for.
- *
- * For programs of the hot path: git between two rounds, `codex --version` at the start, the reports at the end. It is not
- * execa, which takes about twice as long for each program (measured with `git --version` in a loop: 24 to 37 ms in place of
- * 13 to 18, on a busy machine) and 9 MB of memory in a process that runs for days. All other programs: `runWithExeca`.
+ * Runs a program to its end and collects its output; any end is a value. It has its own process group, so Ctrl+C in the
+ * terminal does not reach it. It does not wait for processes that the program leaves running.
+ * || For the hot path: git between two rounds, `codex --version` at the start, the reports at the end. Execa takes about
+ * twice as long per program (measured with `git --version` in a loop: 24 to 37 ms instead of 13 to 18, on a busy machine).
+ * It also takes 9 MB of memory in a process that runs for days. All other programs: `runWithExeca`.
  */
 export function runProcess(program: string, args: readonly string[], options: ProcessOptions): Promise<ProcessResult> {
   const { directory, env, encoding, input, outputLimit, timeoutMs, signal } = options
@@ -69,7 +68,7 @@ export function runProcess(program: string, args: readonly string[], options: Pr
     const end = (cause: string) => {
       failure ??= cause
       killGroup(child)
-      // What it started may be out of reach, and hold the pipes.
+      // Its descendants may be unreachable and keep the pipes open.
       closePipes(child)
     }
     const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 'timeout')
@@ -83,7 +82,7 @@ export function runProcess(program: string, args: readonly string[], options: Pr
     })
     let grace: NodeJS.Timeout | undefined
     child.once('exit', () => {
-      // Where this process was busy meanwhile, what it said last is read between the timer and the immediate.
+      // If this process was busy, the last output is read between the timer and the immediate.
       grace = setTimeout(() => setImmediate(closePipes, child), PIPE_GRACE_MS)
     })
     child.once('close', (exitCode, killedBy) => {
@@ -101,14 +100,14 @@ export function runProcess(program: string, args: readonly string[], options: Pr
   })
 }
 
-/** How long what a program has left running may hold its pipes, ms. */
+/** Time that leftover processes may keep the pipes open, ms. */
 const PIPE_GRACE_MS = 250
 
 function closePipes({ stdin, stdout, stderr }: ChildProcess): void {
   for (const pipe of [stdin, stdout, stderr]) pipe?.destroy()
 }
 
-/** It leads a group of its own, except on Windows. */
+/** The child leads its own group, except on Windows. */
 function killGroup(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) kill(-child.pid, 'SIGKILL')
@@ -128,24 +127,24 @@ function collect(stream: Readable | null, limit: number, end: (cause: string) =>
   return chunks
 }
 
-/** What every program that execa runs is given: the environment that is handed over and no more; its end is a value. */
+/** Options for every program that execa runs: only the given environment; its end is a value. */
 export const EXECA_OPTIONS = {
   extendEnv: false,
   reject: false,
   stripFinalNewline: false,
-  // Signals are handled in the entry point, and nowhere else.
+  // Only the entry point handles signals.
   cleanup: false,
 } as const
 
 /**
- * A process group of its own, so that Ctrl+C in the terminal does not reach it; all of it is killed at once. On Windows
- * the process and what descends from it.
+ * Its own process group, so Ctrl+C in the terminal does not reach it; all of it is killed at once. On Windows: the process
+ * and its descendants.
  */
 export const OWN_GROUP = { killDescendants: true, killSignal: 'SIGKILL', forceKillAfterDelay: false } as const
 
 /**
- * Runs a program that is no part of a round: to its end, collecting its output. The same contract as `runProcess`, which
- * is for what runs between two rounds; this one loads execa when the first program runs.
+ * Runs a program outside of rounds to its end, and collects its output. Same contract as `runProcess`, which serves the time
+ * between rounds; this one loads execa on first use.
  */
 export async function runWithExeca(
   program: string,
@@ -158,7 +157,7 @@ export async function runWithExeca(
     ...OWN_GROUP,
     ...(directory === undefined ? {} : { cwd: directory }),
     env,
-    // As bytes, for the limit is one of bytes.
+    // Bytes, because the limit counts bytes.
     encoding: 'buffer',
     maxBuffer: outputLimit,
     ...(input === undefined ? { stdin: 'ignore' } : { input }),
@@ -167,8 +166,8 @@ export async function runWithExeca(
   })
   let grace: NodeJS.Timeout | undefined
   child.nodeChildProcess.once('exit', () => {
-    // Execa waits for the pipes, which what the program has left running may hold. Where this process was busy meanwhile,
-    // the last output is read between the timer and the immediate.
+    // Execa waits for the pipes, which leftover processes may keep open. If this process was busy, the last output is read
+    // between the timer and the immediate.
     grace = setTimeout(() => {
       setImmediate(() => {
         for (const pipe of [child.stdout, child.stderr]) pipe.destroy()
@@ -196,17 +195,17 @@ function failureOf(result: Pick<Result, 'timedOut' | 'isCanceled' | 'isMaxBuffer
 export interface ProgramSearch {
   env: Readonly<NodeJS.ProcessEnv>
   platform: NodeJS.Platform
-  /** Programs in here are passed over: an agent may have put them there. */
+  /** Folders whose programs are ignored: an agent may have put them there. */
   where: WritableByAgents
 }
 
-/** `path`: null if there is none. `passedOver`: the programs of this name where an agent can write, absolute paths. */
+/** `path` null: not found. `passedOver`: absolute paths of ignored programs of this name, which agents can write. */
 export interface ProgramFound {
   path: string | null
   passedOver: readonly string[]
 }
 
-/** The first program of this name on the PATH that no agent can have written. On Windows `.exe` may be left out. */
+/** Finds the first program of this name on the PATH that no agent can write. On Windows `.exe` is optional. */
 export async function findProgram(name: string, { env, platform, where }: ProgramSearch): Promise<ProgramFound> {
   const file = platform === 'win32' && !name.includes('.') ? `${name}.exe` : name
   const passedOver: string[] = []
@@ -220,8 +219,8 @@ export async function findProgram(name: string, { env, platform, where }: Progra
 }
 
 /**
- * The absolute path of a program of Windows itself. By its bare name it would be taken from the directory in which it is
- * started, where agents can write. Never run on a real one yet.
+ * Returns the absolute path of a Windows system program. A bare name could start a file of the current directory, where
+ * agents can write. Never run on a real Windows yet.
  */
 export function systemProgram(
   name: keyof typeof SYSTEM_FOLDERS,
@@ -237,7 +236,7 @@ const SYSTEM_FOLDERS = {
   'taskkill.exe': ['System32'],
 } as const
 
-/** True if the path is an executable file. */
+/** Resolves with true if the path is an executable file. */
 export async function isProgram(path: string): Promise<boolean> {
   try {
     await access(path, constants.X_OK)
@@ -247,23 +246,23 @@ export async function isProgram(path: string): Promise<boolean> {
   }
 }
 
-/** The name of the variable PATH in this environment: Windows also spells it `Path`. */
+/** Returns the name of the PATH variable; Windows also spells it `Path`. */
 export function pathVariable(env: Readonly<NodeJS.ProcessEnv>): string {
   return Object.keys(env).find(name => name.toUpperCase() === 'PATH') ?? 'PATH'
 }
 
 /**
- * Holds the PATH as the person has it, where the environment is one of our own programs: its PATH is without the folders in
- * which agents have worked.
+ * Variable with the person's full PATH, in the environment of our own programs. Their PATH lacks the folders where agents
+ * worked.
  */
 const PERSON_PATH = 'CODEMACHINE_PERSON_PATH'
 
-/** The PATH as the person has it, which commands of agents get; undefined: none. */
+/** Returns the person's full PATH, which agents' commands get; undefined: none. */
 export function personPath(env: Readonly<NodeJS.ProcessEnv>): string | undefined {
   return env[PERSON_PATH] ?? env[pathVariable(env)]
 }
 
-/** The folders of the person's PATH, in their order; `isOwn`: whether our own programs have it on theirs. */
+/** Returns the folders of the person's PATH in order; `isOwn`: true if our programs' PATH has it, too. */
 export function searchedFolders(
   env: Readonly<NodeJS.ProcessEnv>,
   platform: NodeJS.Platform,
@@ -271,17 +270,17 @@ export function searchedFolders(
   const { delimiter, isAbsolute } = pathsOf(platform)
   const own = new Set((env[pathVariable(env)] ?? '').split(delimiter))
   const all = (personPath(env) ?? '').split(delimiter)
-  // A relative one is on no PATH of ours: who looks there says from where.
+  // Our PATH has no relative folders; the caller decides about their base.
   return all.map(folder => ({ folder, isOwn: own.has(folder) || !isAbsolute(folder) }))
 }
 
 /**
- * Keeps Windows from taking a program that is started by its bare name from the current directory; anything else it does not
- * change. Set where codemachine starts, and not by a person: their commands find what lies beside them.
+ * Variable that stops Windows from running a bare name from the current directory; nothing else changes. Only codemachine
+ * sets it: the person's own commands still find programs there.
  */
 export const NO_CURRENT_DIRECTORY = ['NoDefaultCurrentDirectoryInExePath', 'codemachine'] as const
 
-/** The environment of our own programs: its PATH has none of these folders. `personPath` has the whole one. */
+/** Returns the environment of our own programs: a PATH without these folders. `personPath` returns the full one. */
 export function withOwnPath(
   env: Readonly<NodeJS.ProcessEnv>,
   folders: readonly string[],
@@ -295,7 +294,7 @@ export function withOwnPath(
   return outside === path ? { ...rest, [name]: path } : { ...rest, [name]: outside, [PERSON_PATH]: path }
 }
 
-/** The environment of what is not ours: the PATH of the person, and none of our variables about it. */
+/** Returns the environment of other programs: the person's PATH, without our variables about it. */
 export function withPersonPath(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
   const { [PERSON_PATH]: path, ...rest }: NodeJS.ProcessEnv = env
   const [name, value] = NO_CURRENT_DIRECTORY
@@ -303,7 +302,7 @@ export function withPersonPath(env: Readonly<NodeJS.ProcessEnv>): NodeJS.Process
   return path === undefined ? rest : { ...rest, [pathVariable(env)]: path }
 }
 
-/** That of a codemachine which has started this one, unless somebody has set another PATH in between. */
+/** Returns the full PATH from the codemachine that started this one, unless PATH was changed since. */
 function inheritedPath(env: Readonly<NodeJS.ProcessEnv>, platform: NodeJS.Platform): string | undefined {
   const { delimiter } = pathsOf(platform)
   const path = env[pathVariable(env)]
@@ -314,8 +313,8 @@ function inheritedPath(env: Readonly<NodeJS.ProcessEnv>, platform: NodeJS.Platfo
 }
 
 /**
- * A PATH without its relative folders, and without those in which an agent can write. Never empty: an empty PATH means
- * the current directory.
+ * Returns a PATH without relative folders, and without folders that agents can write. Never empty: an empty PATH means the
+ * current directory.
  */
 export function searchPathOutside(
   path: string,
@@ -327,7 +326,7 @@ export function searchPathOutside(
   return open.length === 0 ? devNull : open.join(delimiter)
 }
 
-/** An environment with such a PATH: for a program that starts others, which must not be an agent's either. */
+/** Returns an environment with that PATH, for a program that starts others: these must not be an agent's either. */
 export function withSearchPathOutside(
   env: Readonly<NodeJS.ProcessEnv>,
   where: WritableByAgents,
@@ -337,17 +336,16 @@ export function withSearchPathOutside(
   return { ...env, [name]: searchPathOutside(env[name] ?? '', where, platform) }
 }
 
-/** What runs a line: the program and its arguments, and variables that it has beside those of the command. */
+/** Program and arguments that run a command line, and additional variables. */
 interface ShellLine {
   command: string[]
   env: Readonly<Record<string, string>>
 }
 
 /**
- * Runs a line as a person would type it, with both streams in one, unless they are wanted apart, so that they keep their
- * order. No login shell: its profile would put the system's PATH in the place of the person's, which agents' commands
- * have. The first byte that it prints says that its shell was started (`StartMark`). Windows: `cmd.exe`, without that; never
- * run on a real one yet.
+ * Returns how to run a line as typed. Both streams are one to keep their order, unless wanted apart. Not a login shell: its
+ * profile would replace the person's PATH, which agents' commands get. The first printed byte shows that the shell started
+ * (`StartMark`). Windows: `cmd.exe`, without that byte; never run on a real one yet.
  */
 export function shellLine(
   line: string,
@@ -361,7 +359,7 @@ export function shellLine(
   return { command: ['/bin/sh', '-c', script, 'sh', line], env: {} }
 }
 
-/** Knows by what a `shellLine` prints whether its shell was started: what a sandbox says of its own failure is no exit code of a command. */
+/** Detects from a `shellLine`'s output that its shell started. A failed sandbox's message is not a command's exit. */
 export class StartMark {
   #isStarted: boolean
 
@@ -373,7 +371,7 @@ export class StartMark {
     return this.#isStarted
   }
 
-  /** What is printed to stdout, without the mark. */
+  /** Returns stdout without the mark. */
   take(stdout: Buffer): Buffer {
     if (this.#isStarted || stdout[0] !== STARTED) return stdout
     this.#isStarted = true
@@ -381,13 +379,13 @@ export class StartMark {
   }
 }
 
-/** What the script prints first. */
+/** The first byte that the script prints. */
 const STARTED = 0o6
 
 /**
- * Whoever starts a program on Windows puts a backslash before each quote of an argument, which `cmd.exe` does not take away. So
- * the line goes by a variable, and the argument has no quote: a first `cmd.exe` puts in the variable, in which every character
- * that it would read is escaped, and starts a second one, which reads the line as it was typed, its variables too.
+ * On Windows, a process start puts a backslash before each quote of an argument, which `cmd.exe` keeps. So the line is
+ * passed in a variable, and the argument has no quote. A first `cmd.exe` expands the variable, with all special characters
+ * escaped. It starts a second one, which reads the line and its variables as typed.
  */
 function windowsLine(line: string, cmd: string): ShellLine {
   const escaped = `"${line}"`.replaceAll(/[\^"&|<>()!]/g, '^$&')
@@ -399,9 +397,7 @@ function windowsLine(line: string, cmd: string): ShellLine {
 
 const LINE_VARIABLE = 'CODEMACHINE_LINE'
 
-/**
- * The files that stdout and stderr of this process are redirected to, absolute paths. Linux only; elsewhere always empty.
- */
+/** Resolves with the absolute paths that this process's stdout and stderr are redirected to. Linux only; else empty. */
 export async function outputFiles(platform: NodeJS.Platform): Promise<string[]> {
   if (platform !== 'linux') return []
   const targets = await Promise.all([1, 2].map(fd => readlink(`/proc/self/fd/${fd}`).catch(() => '')))

@@ -1,48 +1,48 @@
 import { join } from 'node:path'
 
-/** What a service is made of. */
+/** Input of a service definition. */
 interface ServicePlaces {
-  /** The person's home directory, and where programs keep their configuration; absolute. */
+  /** The person's home directory and configuration directory; absolute. */
   home: string
   configHome: string
   /** The program and its arguments; the first two are absolute paths. */
   command: readonly string[]
-  /** The variables that it is given; nothing else of the environment is. */
+  /** Its whole environment. */
   env: Readonly<Record<string, string>>
-  /** The file that its output goes to, where the service manager has no log of its own. */
+  /** Its output file, if the service manager has no log. */
   log: string
-  /** The number of the user. */
+  /** The user's numeric id. */
   uid: number
-  /** Whether it is begun over SSH: launchd has no session of the screen then. */
+  /** True if set up over SSH: launchd then has no screen session. */
   isRemote: boolean
 }
 
-/** A service of the person's own service manager, which starts with their session and is started again if it fails. */
+/** A service of the person's service manager. It starts with their session, and restarts after a failure. */
 export interface Service {
   /** Its file; absolute. */
   path: string
   text: string
-  /** What is asked of the manager before it takes it up; that it fails is no news. */
+  /** Commands to run before the start; failures are ignored. */
   before: readonly (readonly string[])[]
-  /** The commands that have the manager take it up, and let it go, each with its arguments. */
+  /** Commands to start and to remove the service, each with arguments. */
   begin: readonly (readonly string[])[]
   end: readonly (readonly string[])[]
-  /** The command that exits with 0 while it runs. */
+  /** Command that exits with 0 while the service runs. */
   look: readonly string[]
-  /** How its output is read. */
+  /** Command line to read its output. */
   logs: string
 }
 
 const NAME = 'codemachine'
 
-/** Where the file of a service of that kind lies; absolute. */
+/** Absolute path of the service file, by service manager. */
 export const SERVICE_FILES = {
   systemd: ({ configHome }: Pick<ServicePlaces, 'configHome'>) =>
     join(configHome, 'systemd', 'user', `${NAME}.service`),
   launchd: ({ home }: Pick<ServicePlaces, 'home'>) => join(home, 'Library', 'LaunchAgents', `${NAME}.plist`),
 } as const
 
-/** The service on this platform; null: there is none for it. launchd's was never run. */
+/** Returns the service for this platform; null: not supported. The launchd one was never run. */
 export function serviceOn(platform: NodeJS.Platform, places: ServicePlaces): Service | null {
   if (platform === 'linux') return systemdUnit(places)
   return platform === 'darwin' ? launchAgent(places) : null
@@ -79,14 +79,14 @@ WantedBy=default.target
   }
 }
 
-/** As systemd.syntax(7) has it: in double quotes, with its own specifiers escaped. */
+/** Quotes a word for systemd.syntax(7): double quotes, escaped specifiers. */
 function quoted(word: string): string {
   return `"${word.replaceAll('%', '%%').replaceAll(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
 }
 
 function launchAgent(places: ServicePlaces): Service {
   const { home, command, env, log, uid, isRemote } = places
-  // That of the screen is there only while the person is logged in at it; that of the user from any login on.
+  // The screen's domain exists only while the person is logged in there; the user's exists after any login.
   const domain = `${isRemote ? 'user' : 'gui'}/${uid}`
   const path = SERVICE_FILES.launchd(places)
   const string = (text: string) => `<string>${inXml(text)}</string>`
@@ -114,7 +114,7 @@ ${isRemote ? REMOTE : ''}  <key>RunAtLoad</key><true/>
 </dict>
 </plist>
 `,
-    // What is loaded already is not loaded again, but goes on with the text of before.
+    // Unload first: launchd keeps the old text of a loaded service.
     before: ['gui', 'user'].map(each => ['launchctl', 'bootout', `${each}/${uid}/${NAME}`]),
     begin: [['launchctl', 'bootstrap', domain, path]],
     end: [['launchctl', 'bootout', `${domain}/${NAME}`]],
@@ -123,10 +123,10 @@ ${isRemote ? REMOTE : ''}  <key>RunAtLoad</key><true/>
   }
 }
 
-/** Has launchd load it in a session without a screen. */
+/** Lets launchd load it in a session without a screen. */
 const REMOTE = '  <key>LimitLoadToSessionType</key><string>Background</string>\n'
 
-/** Whether the text of a service was written over SSH. */
+/** Returns true if a service's text was written over SSH. */
 export function isRemoteService(text: string): boolean {
   return text.includes(REMOTE)
 }

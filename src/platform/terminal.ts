@@ -15,9 +15,9 @@ export interface EditTextOptions {
   text: string
   env: Readonly<NodeJS.ProcessEnv>
   platform: NodeJS.Platform
-  /** Where the private directory of the file is made: best among the records, where no agent can write. */
+  /** Parent of the file's private directory: best in the records, where no agent can write. */
   temporary: string
-  /** Editors in here are not found by name: an agent may have put them there. */
+  /** Folders whose editors are not found by name: an agent may have put them there. */
   where: WritableByAgents
   /** Hands over the terminal, calls `edit` once, and takes the terminal back. */
   run: (edit: () => Promise<TerminalEnd>) => Promise<TerminalEnd>
@@ -55,7 +55,7 @@ function editorOf({ VISUAL, EDITOR }: Readonly<NodeJS.ProcessEnv>, platform: Nod
   return VISUAL?.trim() || EDITOR?.trim() || (platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** It starts in the private directory: in the work directory it may run what an agent has left there for it. */
+/** The editor starts in the private directory: in the work directory it may run files that an agent left for it. */
 async function runEditor(
   editor: string,
   path: string,
@@ -77,7 +77,7 @@ async function runEditor(
   )
 }
 
-/** Goes on after the editor's name. */
+/** Returns the rest of a sentence that starts with the editor's name. */
 function problemOf(end: TerminalEnd): string | null {
   if ('error' in end) return `could not be started: ${end.error}`
   if ('signal' in end) return `was ended by ${end.signal}; the text is unchanged.`
@@ -109,7 +109,7 @@ function named(editor: string): string {
   return `The editor "${editor}"`
 }
 
-/** How a program that had the terminal ended. `error`: why it could not be started. */
+/** End of a program that had the terminal. `error`: why it could not start. */
 export type TerminalEnd = { exitCode: number } | { signal: string } | { error: string }
 
 export interface TerminalProgram {
@@ -118,14 +118,14 @@ export interface TerminalProgram {
   env: NodeJS.ProcessEnv
   /** Text for its stdin, which is then closed; null: it inherits stdin. */
   input: string | null
-  /** Its reason is the signal that is sent to the program; SIGKILL follows after 2 s. */
+  /** Its abort reason is the signal to send; SIGKILL follows after 2 s. */
   signal: AbortSignal
   clock: Clock
 }
 
 /**
  * Runs a program to its end with this process's terminal and in its process group, so that Ctrl+C reaches it. Its output
- * goes to the terminal alone.
+ * goes only to the terminal.
  */
 export async function runInTerminal(
   program: string,
@@ -135,7 +135,7 @@ export async function runInTerminal(
   const { execa } = await import('execa')
   const child = execa(program, args, {
     ...EXECA_OPTIONS,
-    // Below, on the clock.
+    // Done below, on the clock.
     forceKillAfterDelay: false,
     cwd: directory,
     env,
@@ -178,23 +178,23 @@ export interface SuspendOptions {
   signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
 }
 
-/** A shell that has stopped its job says so at once; after this long nothing has stopped it, ms. */
+/** A shell stops its job at once; after this time nothing has stopped it, ms. */
 const STOP_MS = 500
-/** How long the new size of the terminal may take, ms. */
+/** Wait for the terminal's new size, ms. */
 const SIZE_MS = 100
 
 /**
- * Stops this process and its whole group, as Ctrl-Z does in a terminal, so that the shell goes on; resolves with true
- * once it has been continued (`fg`), by which time the size of the terminal is known anew. False where there is no job
- * control: on Windows, and where no shell waits for this process (the kernel then does not stop it).
+ * Stops this process and its group, like Ctrl-Z, so the shell continues. Resolves with true after `fg`, when the terminal's
+ * size is known again. False without job control: on Windows, or if no shell waits for this process (the kernel then does
+ * not stop it).
  */
 export async function suspendSelf({ platform, clock, signals }: SuspendOptions): Promise<boolean> {
   if (platform === 'win32') return false
   const before = clock.monotonic()
   const continued = await heard('SIGCONT', STOP_MS, () => kill(0, 'SIGTSTP'))
-  // When all stood still for long, the bound may be over before the signal that woke it has been heard.
+  // After a long stop, the limit may pass before the waking signal is heard.
   if (!continued && clock.monotonic() - before < 2 * STOP_MS) return false
-  // A terminal tells only the job in its foreground that its size has changed.
+  // A terminal reports a new size only to its foreground job.
   await heard('SIGWINCH', SIZE_MS, () => kill(pid, 'SIGWINCH'))
   return true
 
@@ -214,22 +214,21 @@ export async function suspendSelf({ platform, clock, signals }: SuspendOptions):
 
 export interface LetGoOptions {
   self: Pick<NodeJS.Process, 'once' | 'off' | 'stdin' | 'platform' | 'pid'>
-  /** Written to the terminal before the shell has it back: whole lines. */
+  /** Whole lines to write before the shell gets the terminal back. */
   lines: string
-  /** The same where no shell takes it. */
+  /** Lines to write if no shell takes the terminal. */
   withoutShell: string
-  /** The file that stdout and stderr are from then on; absolute. */
+  /** Absolute path of the file for stdout and stderr from then on. */
   log: string
-  /** Of the process that continues this one: without a PATH into folders that agents can write. */
+  /** Environment of the process that continues this one: its PATH has no folders that agents can write. */
   env: NodeJS.ProcessEnv
   clock: Clock
 }
 
 /**
- * Gives the terminal back to the shell that waits for this process, which goes on in the background, its streams on a file.
- * The shell waits for a process that ends or is stopped, so the whole group is stopped, as by Ctrl-Z, and continued by
- * another process once the shell has the terminal. Where there is no job control (`suspendSelf`) it goes on all the same, and
- * the terminal stays as it is until somebody closes it.
+ * Returns the terminal to the waiting shell; this process continues in the background, with its streams in a file. The shell
+ * waits for an end or a stop. So the group is stopped, like Ctrl-Z, and another process continues it once the shell has the
+ * terminal. Without job control (`suspendSelf`) it continues anyway, and the terminal stays as it is until closed.
  */
 export async function letGoOfTerminal(options: LetGoOptions): Promise<void> {
   const { self, lines, withoutShell, log } = options
@@ -242,7 +241,7 @@ export async function letGoOfTerminal(options: LetGoOptions): Promise<void> {
     [2, log, 'a'],
   ] as const) {
     closeSync(fd)
-    // It gets the lowest number that is free: the one that was closed just before.
+    // It gets the lowest free number: the one closed just before.
     openSync(path, flags, 0o600)
   }
 }
@@ -256,13 +255,14 @@ async function stoppedAndContinued({ self, env, clock }: LetGoOptions): Promise<
   waker.once('spawn', () => resolve(true))
   waker.once('error', () => resolve(false))
   waker.unref()
-  // Without it nothing would continue this process.
+  // Without the waker, nothing would continue this process.
   return (await promise) && (await suspendSelf({ platform, clock, signals: self }))
 }
 
 /**
- * For `sh`, with a pid: continues its group once it is stopped and the terminal is another's, or after 5 s; once more a moment
- * later, for a shell that has stopped it again. What `ps` and proc(5) say: state, group, and the group that has the terminal.
+ * Script for `sh`, with a pid. It continues the group once it is stopped and another group has the terminal, or after 5 s.
+ * It repeats that a moment later, for a shell that stopped it again. `ps` and proc(5) give state, group, and the terminal's
+ * group.
  */
 const CONTINUE_WHEN_STOPPED = `
 look() {

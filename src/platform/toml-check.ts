@@ -2,39 +2,39 @@ import * as v from 'valibot'
 import { nearestName, parseDuration, truncate } from '../base/text.ts'
 import { memberPath, type TomlNode, type TomlSpot, tomlValue } from './toml.ts'
 
-/** What a schema says of a value or a table beside its type. A value has a description, too, which completes `use …`. */
+/** Metadata of a value or table schema. A value also has a description, which completes `use …`. */
 export type TomlAbout = {
-  /** Whether the value may be a secret, and is never shown. */
+  /** True: the value may be a secret, and is never shown. */
   secret?: true
-  /** What is done where it is missing, though it has to be there. */
+  /** The advice if it is missing, for a required value. */
   missing?: string
-  /** Why a value of the right type cannot be used, a predicate; null: it can. */
+  /** Returns why a value of the right type is invalid, a predicate; null: it is valid. */
   refuse?(value: never): string | null
-  /** Of a table: what is said of keys that do not belong there; of `*`: of all that are like none. */
+  /** For a table: advice about unknown keys; `*`: about all unknown keys without a similar known one. */
   hints?: Readonly<Record<string, string>>
-  /** Of a table with members of any name beside its own: what names they may have. */
+  /** For a table with free member names: schema of those names. */
   names?: v.GenericSchema
 }
 
 /** A mistake in a TOML file. `problem`: a predicate, without its end. */
 export interface TomlMistake extends TomlSpot {
-  /** As `TomlNode.path`. */
+  /** See `TomlNode.path`. */
   place: string
   problem: string
 }
 
 // Types of values. A description completes `use …`.
 
-/** One of some names. */
+/** Returns the schema of one of some names. */
 export const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
   v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
 
-/** Names in quotes, for a description. */
+/** Returns names in quotes, for a description. */
 export function quoted(names: readonly string[]): string {
   return names.map(name => `"${name}"`).join(', ')
 }
 
-/** A whole number between two, both allowed. */
+/** Returns the schema of a whole number from `min` to `max`. */
 export const wholeNumber = (min: number, max: number) =>
   v.pipe(
     v.number(),
@@ -44,7 +44,7 @@ export const wholeNumber = (min: number, max: number) =>
     v.description(`a whole number from ${min} to ${max}`),
   )
 
-/** From one second on, written with its unit, such as `8h`; ms once it is parsed. */
+/** Returns the schema of a duration of at least one second with its unit (`8h`), parsed to ms. */
 export const durationUpTo = (most: number, description: string) =>
   v.pipe(
     v.string(),
@@ -55,7 +55,7 @@ export const durationUpTo = (most: number, description: string) =>
     v.description(description),
   )
 
-/** That of one command. */
+/** Duration of one command. */
 export const shortDuration = durationUpTo(
   24 * 60 * 60 * 1000,
   'a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"',
@@ -63,20 +63,20 @@ export const shortDuration = durationUpTo(
 
 export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
 
-/** One line that is not blank. Two looks, each of which takes time that grows with the length alone: in one pattern a long text would take for ever. */
+/** Returns the schema of a non-blank line. Two linear patterns: a combined one would take for ever on a long text. */
 export const line = (description: string, most = 10_000) =>
   v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*$/u), v.regex(/\S/), v.description(description))
 
-/** A line for a shell. */
+/** Schema of a shell command line. */
 export const command = line('a command on one line, such as "npm test"', 4000)
 
-/** A table in which every key may be left out, and no other may stand. */
+/** Returns the schema of a table with only these keys, all optional. */
 export const table = <const Entries extends v.ObjectEntries>(entries: Entries, about: TomlAbout = {}) =>
   v.pipe(v.partial(v.strictObject(entries)), v.metadata(about))
 
 /**
- * What a file, or a part of one, says by its schema; what is wrong is left out of it. Tables are schemas of objects or records, values are
- * schemas with a description. In the order of the file.
+ * Reads a file or a part of it by its schema; leaves wrong parts out. Tables are object or record schemas, values have a
+ * description. Mistakes are in file order.
  */
 export function checkToml<Schema extends v.GenericSchema>(
   schema: Schema,
@@ -87,7 +87,7 @@ export function checkToml<Schema extends v.GenericSchema>(
   return { value, mistakes: reader.mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column) }
 }
 
-/** Why a value does not fit a schema, a predicate without its end; null: it fits. */
+/** Returns why a value does not fit a schema, a predicate without its end; null: it fits. */
 export function valueProblem(schema: v.GenericSchema, value: unknown, written: string): string | null {
   const { secret, refuse }: TomlAbout = v.getMetadata(schema)
   const is = secret === true ? 'wrong (not shown, as it may hold a secret)' : truncate(written, 60)
@@ -95,20 +95,20 @@ export function valueProblem(schema: v.GenericSchema, value: unknown, written: s
   return parsed.success ? (refuse?.(value as never) ?? null) : `is ${is}; use ${v.getDescription(schema)}`
 }
 
-/** The parts of the schemas of tables and lists that are looked at. */
+/** The used parts of table and list schemas. */
 interface Parts {
   wrapped?: v.GenericSchema
   pipe?: readonly { type: string; requirement?: number }[]
   item?: v.GenericSchema
   entries?: v.ObjectEntries
-  /** Of a record: of its names, and of its members. */
+  /** For a record: schemas of its names and members. */
   key?: v.GenericSchema
   value?: v.GenericSchema
-  /** Of a table with members of any name beside its own. */
+  /** For a table with free member names: schema of these members. */
   rest?: v.GenericSchema
 }
 
-/** Reads by schemas, and notes the mistakes. */
+/** Reads by schemas, and collects the mistakes. */
 class Reader {
   readonly mistakes: TomlMistake[] = []
 
@@ -153,7 +153,7 @@ class Reader {
     const found: [string, unknown][] = []
     for (const [name, member] of members) {
       const own = Object.hasOwn(entries, name) ? entries[name] : undefined
-      // A value with nearly the name of one of the table's own is no member of any name.
+      // A value whose name resembles a known key is a slip, not a free member.
       const isSlip = !(member.content instanceof Map) && nearestName(name, Object.keys(entries)) !== null
       const inner = own ?? (isSlip ? undefined : rest)
       if (inner === undefined) this.#add(member.key, this.#unknown(name, Object.keys(entries), hints), member.path)
@@ -170,7 +170,7 @@ class Reader {
   }
 
   #unknown(name: string, known: readonly string[], hints: Readonly<Record<string, string>>): string {
-    // Of very many nobody reads the nearest.
+    // Nobody reads suggestions for very many mistakes.
     const near = this.mistakes.length < MOST_NEAREST ? nearestName(name, known) : null
     const usual = hints['*'] ?? `the known ones are ${known.join(', ')}`
     const mend = Object.hasOwn(hints, name) ? hints[name] : near === null ? usual : `did you mean "${near}"?`

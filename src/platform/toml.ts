@@ -14,7 +14,7 @@ export interface TomlFile {
 /** A statement or a table at the top of a TOML file. */
 type TomlStatement = AST.TOMLKeyValue | AST.TOMLTable
 
-/** The name of a TOML file in messages, and what its reader asks of the person. */
+/** A TOML file's name in messages, and its advice. */
 export interface TomlSource {
   name: string
   /** The end of an error message: `mend it or move it away`. Left out: the message ends with the problem. */
@@ -32,7 +32,7 @@ export async function readToml(path: string, source: TomlSource): Promise<TomlFi
   return parseToml(read.text, source)
 }
 
-/** No settings of a person come near it. */
+/** Far above any real settings file. */
 const MAX_BYTES = 1024 * 1024
 
 /** Parses the text of a TOML file. Throws a `UserError` with line and column, from 1, if it is not valid. */
@@ -50,10 +50,10 @@ interface TomlProblem {
   problem: string
 }
 
-/** The syntax tree of a TOML text, or why there is none. */
+/** Returns the syntax tree of a TOML text, or why there is none. */
 export function tomlProgram(text: string): AST.TOMLProgram | TomlProblem {
   try {
-    // Without a last line end the parser gives a value of one digit an empty range.
+    // Without a final line end, the parser gives a one-digit value an empty range.
     return parseTOML(`${text}\n`)
   } catch (error) {
     // The parser runs out of stack for a text of more than about 125,000 characters, and for thousands of nested lists.
@@ -88,10 +88,10 @@ function explain(error: ParseError, text: string): TomlProblem {
   return { ...(isOfEnd || /same line|nterminated/.test(error.message) ? end : here), problem }
 }
 
-/** What is to be done about a character that TOML has in texts alone. */
+/** Advice about a character that TOML allows only in texts. */
 const IN_QUOTES = 'put a name or text with letters other than a to z in quotes'
 
-/** What is to be done, by how the parser begins its message. */
+/** Advice by the start of the parser's message. */
 const MENDS = [
   ['unterminated string', 'close it with its quotes'],
   ['unterminated table-key', 'close it with "]"'],
@@ -102,12 +102,12 @@ const MENDS = [
   ['defining a key multiple times', 'leave one of them out'],
 ] as const
 
-/** The statements before the first table, and the tables, in the order of the file. */
+/** Returns the statements before the first table, and the tables, in file order. */
 export function topLevel({ program }: Pick<TomlFile, 'program'>): readonly TomlStatement[] {
   return program.body[0].body
 }
 
-/** The path of a key or of a table's name: `['screen', 'theme']` for `screen.theme`. */
+/** Returns the path of a key or of a table's name: `['screen', 'theme']` for `screen.theme`. */
 export function keyPath({ key }: Pick<TomlStatement, 'key'>): readonly string[] {
   return key.keys.map(each => (each.type === 'TOMLBare' ? each.name : each.value))
 }
@@ -120,19 +120,19 @@ export interface TomlSpot {
 
 /** A table, a list or a value of a TOML file. */
 export interface TomlNode extends TomlSpot {
-  /** Such as `workflow.steps[2].output.path`, counted from 0; empty: the file. */
+  /** Path: `workflow.steps[2].output.path`, counted from 0; empty: the file. */
   path: string
-  /** Where its name stands. */
+  /** Position of its name. */
   key: TomlSpot
-  /** A table by the names of its members, a list, or a text, a number, a truth value or a date. */
+  /** A table (by member names), a list, or a text, number, boolean or date. */
   content: Map<string, TomlNode> | TomlNode[] | string | number | bigint | boolean | Date
-  /** As it stands in the file, cut short where it is long; of a table what it is. */
+  /** Its text in the file, shortened; for a table: its kind. */
   written: string
   /** Left out: the file, or a table with a header. */
   source?: AST.TOMLContentNode
 }
 
-/** The tables of a TOML file as one. */
+/** Returns all tables of a TOML file as one tree. */
 export function tomlTree({ text, program }: Pick<TomlFile, 'text' | 'program'>): TomlNode {
   const root = tableAt('', { line: 1, column: 1 })
   for (const node of topLevel({ program })) {
@@ -142,7 +142,7 @@ export function tomlTree({ text, program }: Pick<TomlFile, 'text' | 'program'>):
   return root
 }
 
-/** The table of a header; those above it are made where they are not there yet. */
+/** Returns the table of a header; creates missing parents. */
 function tableOf(root: TomlNode, { resolvedKey, key, loc }: AST.TOMLTable): TomlNode {
   let table = root
   let depth = -1
@@ -166,7 +166,7 @@ function addLine(text: string, table: TomlNode, { key, value }: AST.TOMLKeyValue
   }
 }
 
-/** No file needs more; what lies deeper is not read. */
+/** Deeper levels are not read; no file needs them. */
 const MOST_LEVELS = 12
 const MOST_WRITTEN = 60
 const MOST_NAME = 100
@@ -187,7 +187,7 @@ function nodeOf(text: string, source: AST.TOMLContentNode, path: string, key: To
   return { ...node, content }
 }
 
-/** The path of a member of a table. */
+/** Returns the path of a table's member. */
 export function memberPath(path: string, name: string): string {
   const short = truncate(name, MOST_NAME)
   const shown = /^[\w-]+…?$/.test(short) ? short : JSON.stringify(short)
@@ -202,7 +202,7 @@ function membersOf({ content }: TomlNode): Map<string, TomlNode> {
   return content instanceof Map ? content : new Map()
 }
 
-/** The table of that name in a table, made where there is none. */
+/** Returns a table's member table; creates it if missing. */
 function memberOf(table: TomlNode, name: string, spot: TomlSpot): TomlNode {
   const there = membersOf(table).get(name)
   if (there?.content instanceof Map) return there
@@ -211,7 +211,7 @@ function memberOf(table: TomlNode, name: string, spot: TomlSpot): TomlNode {
   return made
 }
 
-/** The table with an index in the list of that name, both made where they are not there. */
+/** Returns a table in a list by index; creates both if missing. */
 function itemOf(table: TomlNode, name: string, spot: TomlSpot, index: number): TomlNode {
   const path = memberPath(table.path, name)
   const there = membersOf(table).get(name)
@@ -227,7 +227,7 @@ function spotOf({ start: { line, column } }: AST.TOMLNode['loc']): TomlSpot {
   return { line, column: column + 1 }
 }
 
-/** Where each character of the text of a node stands in the file, and where the text ends. `text`: the whole file. */
+/** Returns the file position of each character of a node's text, and of its end. `text`: the whole file. */
 export function textSpots(text: string, { source, line, column }: TomlNode): readonly TomlSpot[] {
   if (source?.type !== 'TOMLValue' || source.kind !== 'string') return []
   const quotes = source.multiline ? 3 : 1
@@ -243,11 +243,11 @@ export function textSpots(text: string, { source, line, column }: TomlNode): rea
   return [...spots, spot]
 }
 
-/** What stands for one character, or for none, in each kind of text. */
+/** Tokens for one character, or none, in each kind of text. */
 const BASIC = /\\[ \t]*\r?\n\s*|\\x[\dA-Fa-f]{2}|\\u[\dA-Fa-f]{4}|\\U[\dA-Fa-f]{8}|\\.|\r\n|[\s\S]/g
 const LITERAL = /\r\n|[\s\S]/g
 
-/** How many UTF-16 units of the text it stands for. */
+/** Returns the number of UTF-16 units that a token means. */
 function widthOf(token: string): number {
   if (token.startsWith('\\U')) return Number.parseInt(token.slice(2), 16) > 0xffff ? 2 : 1
   return token.startsWith('\\') && /^\\\s/.test(token) ? 0 : 1
@@ -259,7 +259,7 @@ function after({ line, column }: TomlSpot, passed: string): TomlSpot {
   return lines.length === 1 ? { line, column: column + last } : { line: line + lines.length - 1, column: last + 1 }
 }
 
-/** What stands at a path below a node; null: nothing. */
+/** Returns the node at a path below a node; null: none. */
 export function tomlNodeAt(node: TomlNode, path: readonly (string | number)[]): TomlNode | null {
   const [name, ...rest] = path
   if (name === undefined) return node
@@ -270,8 +270,8 @@ export function tomlNodeAt(node: TomlNode, path: readonly (string | number)[]): 
 }
 
 /**
- * The value of a node as JavaScript has it: a text, a number, a list, an object; of a file the object of its tables. A key
- * `__proto__` is one like any other.
+ * Returns a node's value in JavaScript: text, number, list, object; for a file, the object of its tables. A key `__proto__`
+ * is an ordinary one.
  */
 export function tomlValue({ content }: TomlNode): unknown {
   if (Array.isArray(content)) return content.map(tomlValue)
@@ -279,13 +279,13 @@ export function tomlValue({ content }: TomlNode): unknown {
   return Object.fromEntries([...content].map(([name, node]) => [name, tomlValue(node)]))
 }
 
-/** A text as a TOML basic string, with its quotes. */
+/** Returns a text as a quoted TOML basic string. */
 export function tomlString(text: string): string {
-  // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
+  // A JSON string is a TOML basic string, except for one control character that JSON does not escape.
   return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
 }
 
-/** A value as `tomlValue` gives it, on one line: tables and lists are written inline. */
+/** Returns a value of `tomlValue` on one line, with inline tables and lists. */
 export function tomlInline(value: unknown): string {
   if (typeof value === 'string') return tomlString(value)
   if (Array.isArray(value)) return `[${value.map(tomlInline).join(', ')}]`
