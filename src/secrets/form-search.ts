@@ -1,67 +1,67 @@
-/** What is known of a form of a secret. */
+/** Facts about a form of a secret. */
 export interface KnownForm {
-  /** Of the secret. */
+  /** Name of the secret. */
   name: string
-  /** The character of base64 before it and that behind it, where those hold bits of the secret too. */
+  /** The base64 characters before and after it, if they contain bits of the secret. */
   lead?: Neighbour
   trail?: Neighbour
 }
 
-/** A character of base64 some of whose six bits are known. */
+/** A base64 character with some known bits of six. */
 export interface Neighbour {
-  /** Which of them. */
+  /** Bit mask of the known bits. */
   mask: number
   bits: number
 }
 
-/** The UTF-16 units of a text. */
+/** Returns the UTF-16 units of a text. */
 export function codesOf(text: string): Uint16Array {
   const bytes = Buffer.from(text, 'utf16le')
   return new Uint16Array(bytes.buffer, bytes.byteOffset, text.length)
 }
 
-/** The text of UTF-16 units. */
+/** Returns the text of UTF-16 units. */
 export function textOf(codes: Uint16Array): string {
   return Buffer.from(codes.buffer, codes.byteOffset, codes.byteLength).toString('utf16le')
 }
 
-/** A form that stands in a text. */
+/** A form found in a text. */
 export interface FoundForm {
   at: number
-  /** Behind it. With what stands beside it and holds bits of it. */
+  /** Index after it, including neighbours that contain bits of it. */
   end: number
-  /** From where on the next is looked for: another form may begin with what stands beside this one. */
+  /** Start of the next search: another form may begin in this one's neighbours. */
   next: number
   name: string
 }
 
-/** Looks for any number of forms at once. */
+/** Searches for any number of forms at once. */
 export interface FormSearch {
-  /** The length of the shortest and of the longest form. */
+  /** Lengths of the shortest and the longest form. */
   shortest: number
   longest: number
   /**
-   * What finds the first form from some place on, the longest if several begin there; null if there is none. To be asked
-   * from the beginning of the text to its end. `length`: of the text.
+   * Returns a function that finds the first form from some place on, the longest if several begin there; null: none. Call it
+   * with rising places. `length`: of the text.
    */
   open(text: Uint16Array, length: number): (from: number) => FoundForm | null
-  /** How many characters at the end of a text that still grows may be the beginning of a form, or stand beside one. */
+  /** Returns how many last characters of a growing text may start a form, or be its neighbours. */
   unfinished(text: Uint16Array, length: number): number
 }
 
 interface Form extends KnownForm {
   codes: Uint16Array
-  /** For each place in it, how many units from there on are those that it begins with; null: was not needed yet. */
+  /** For each place in it: number of units from there that equal its start; null: not computed yet. */
   again: Uint32Array | null
 }
 
 /**
- * Looks for all forms in one scan, as Wu and Manber do: what ends a window of the text says how far the window can be moved
- * before any form could begin in it. How long the forms are, and how many, costs next to nothing.
+ * Searches for all forms in one scan (Wu-Manber): the end of a text window gives the distance that it can move without
+ * missing a form. Number and length of forms cost almost nothing.
  */
 export function formSearchOf(known: ReadonlyMap<string, KnownForm>): FormSearch {
   const forms: Form[] = [...known].map(([form, of]) => ({ ...of, codes: codesOf(form), again: null }))
-  // A form may be the beginning of another: the longest is looked for first.
+  // A form may be the start of another, so the longest is tried first.
   forms.sort((a, b) => b.codes.length - a.codes.length)
   const shortest = forms.at(-1)?.codes.length ?? Number.POSITIVE_INFINITY
   const longest = forms[0]?.codes.length ?? 0
@@ -107,7 +107,7 @@ export function formSearchOf(known: ReadonlyMap<string, KnownForm>): FormSearch 
 }
 
 const BLOCK = 3
-/** More would save nothing: what ends a longer window is a beginning of some form more often. */
+/** Longer windows would not help: their ends match some form start more often. */
 const MOST_WINDOW = 32
 
 function hashOf(text: Uint16Array, end: number, block: number): number {
@@ -117,17 +117,17 @@ function hashOf(text: Uint16Array, end: number, block: number): number {
   return Math.imul(hash, 0x9e3779b1)
 }
 
-/** From so many units on that were compared in vain a form remembers them. */
+/** Failed matches of at least this length are remembered. */
 const LONG_MATCH = 64
 
 /**
- * Compares forms with a text, from its beginning to its end. What was compared once is known where a form is compared again
- * a little later: a secret that repeats itself would take the square of its length in time.
+ * Compares forms with a text, from start to end. It reuses earlier comparisons of the same form: a repetitive secret would
+ * take quadratic time otherwise.
  */
 class Matches {
   readonly #text: Uint16Array
   readonly #length: number
-  /** The part of the text that reaches farthest of those that a form begins with. */
+  /** For each form: the matched part of the text that reaches farthest. */
   readonly #known = new Map<Form, { at: number; end: number }>()
 
   constructor(text: Uint16Array, length: number) {
@@ -135,7 +135,7 @@ class Matches {
     this.#length = length
   }
 
-  /** How many units there are those that the form begins with. */
+  /** Returns how many units there match the form's start. */
   at(form: Form, at: number): number {
     const { codes } = form
     const known = this.#known.get(form)
@@ -153,7 +153,7 @@ class Matches {
   }
 }
 
-/** As `Form.again`: what is known as the function Z, in linear time. */
+/** Computes `Form.again`, the Z function, in linear time. */
 function repeatsOf(codes: Uint16Array): Uint32Array {
   const again = new Uint32Array(codes.length)
   again[0] = codes.length
@@ -174,7 +174,7 @@ function withNeighbours({ codes, name, lead, trail }: Form, text: Uint16Array, l
   return { at: at - before, end: next + taken, next, name }
 }
 
-/** How many units before that place are the character. */
+/** Returns how many units before that place are the leading character. */
 function leadLength(lead: Neighbour, text: Uint16Array, at: number): number {
   let to = at
   while (to > 0 && at - to < MOST_LINE_END && isLineEnd(text[to - 1])) to--
@@ -182,7 +182,7 @@ function leadLength(lead: Neighbour, text: Uint16Array, at: number): number {
   return 0
 }
 
-/** How many units from that place on are the character and what fills up behind it; `isOpen`: what comes next may be more of it. */
+/** Returns how many units from there are the trailing character and its padding; `isOpen`: more of it may follow. */
 function trailOf(trail: Neighbour, text: Uint16Array, length: number, at: number): { taken: number; isOpen: boolean } {
   let from = at
   while (from < length && from - at < MOST_LINE_END && isLineEnd(text[from])) from++
@@ -198,7 +198,7 @@ function trailOf(trail: Neighbour, text: Uint16Array, length: number, at: number
 
 const [PERCENT, EQUALS] = [37, 61]
 const [MOST_LINE_END, MOST_EQUALS] = [2, 2]
-/** What may stand behind a whole form: a line end, the character, and what fills up. */
+/** Possible units after a whole form: a line end, the character, and padding. */
 const MOST_BEHIND = MOST_LINE_END + 3 + MOST_EQUALS
 
 function isLineEnd(code: number | undefined): boolean {
@@ -217,7 +217,7 @@ const PERCENT_ENCODED: ReadonlyMap<string, number> = new Map([
   ['%2F', 63],
 ])
 
-/** What a character of base64 stands for, also of that for addresses; -1 for any other. */
+/** Returns the value of a base64 or base64url character; -1: another one. */
 export function sixBitsOf(code: number): number {
   const character = String.fromCharCode(code)
   return BASE64.indexOf(character === '-' ? '+' : character === '_' ? '/' : character)

@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { inflateSync } from 'node:zlib'
 
-/** Thrown where a pack is no pack, has been cut, or has an object that is too large to be looked at. */
+/** Error for an invalid or truncated pack, or one with too large an object. */
 export class BadPack extends Error {
   override readonly name = 'BadPack'
 }
 
-/** Bytes of an object's id: of SHA-1, or of SHA-256. */
+/** Bytes of an object's id: SHA-1 or SHA-256. */
 type IdBytes = 20 | 32
 
 /**
- * The contents of the objects in a pack of git's, or in a bundle, one after the other, each whole: what is stored as the
- * difference from another object is put together. An object whose base lies elsewhere comes as its difference. An agent may have
- * written the file: nothing in it is believed, and no object over 64 MiB is unpacked. Throws `BadPack`.
+ * Yields the whole content of each object in a git pack or bundle, with deltas applied. An object whose base is elsewhere is
+ * yielded as its delta. An agent may have written the file: nothing in it is trusted, and objects over 64 MiB are not
+ * unpacked. Throws `BadPack`.
  */
 export async function* objectsInPack(file: FileHandle, idBytes: IdBytes): AsyncGenerator<Buffer> {
   const pack = new Pack(file, (await file.stat()).size, idBytes)
@@ -21,19 +21,19 @@ export async function* objectsInPack(file: FileHandle, idBytes: IdBytes): AsyncG
   yield* pack.objects(start)
 }
 
-/** Whether a file begins as a pack or a bundle does. @param beginning its first bytes, at least 12 if it has so many */
+/** Returns true if a file starts like a pack or bundle. @param beginning its first bytes, at least 12 if it is that long */
 export function looksLikePack(beginning: Buffer): boolean {
   return PACK.equals(beginning.subarray(0, 4)) || /^# v\d git bundle\n/.test(beginning.toString('latin1'))
 }
 
 const PACK = Buffer.from('PACK')
 const MOST_OBJECT = 64 * 1024 * 1024
-/** Unpacked objects that are kept, as others may be stored as their difference. */
+/** Limit of cached unpacked objects, bytes; they may be bases of deltas. */
 const MOST_KEPT = 96 * 1024 * 1024
-/** Of a chain of differences; git makes none of more than 4,095. */
+/** Limit of a delta chain; git makes at most 4,095. */
 const MOST_CHAIN = 4_096
 const READ_BYTES = 256 * 1024
-/** The header of an object: its size, and the id or the distance of its base. */
+/** Bytes of an object's header: its size, and its base's id or distance. */
 const HEADER_BYTES = 64
 const MOST_BUNDLE_HEADER = 1024 * 1024
 
@@ -41,13 +41,13 @@ const KINDS: Readonly<Record<number, string>> = { 1: 'commit', 2: 'tree', 3: 'bl
 const [BY_OFFSET, BY_ID] = [6, 7]
 
 interface Entry {
-  /** Where the next one begins. */
+  /** Start of the next entry. */
   end: number
-  /** Of git; null: it is the difference from another object. */
+  /** Git's object kind; null: a delta. */
   kind: string | null
-  /** What it holds, or the difference. */
+  /** Its content, or the delta. */
   content: Buffer
-  /** Where its base begins; null: nowhere here. */
+  /** Start of its base; null: not in this pack. */
   base: number | null
 }
 
@@ -61,10 +61,10 @@ class Pack {
   readonly #size: number
   readonly #idBytes: IdBytes
   #block = { at: 0, bytes: Buffer.alloc(0) }
-  /** By where they begin; the one that was used last is the last. */
+  /** Cached objects by start, least recently used first. */
   readonly #kept = new Map<number, Whole>()
   #keptBytes = 0
-  /** Where the object of an id (hex) begins. */
+  /** Start of an object, by id (hex). */
   readonly #places = new Map<string, number>()
 
   constructor(file: FileHandle, size: number, idBytes: IdBytes) {
@@ -73,7 +73,7 @@ class Pack {
     this.#idBytes = idBytes
   }
 
-  /** Where the pack begins: behind the references of a bundle. */
+  /** Resolves with the start of the pack, after a bundle's references. */
   async start(): Promise<number> {
     const beginning = await this.#read(0, Math.min(this.#size, MOST_BUNDLE_HEADER))
     const at = PACK.equals(beginning.subarray(0, 4)) ? 0 : beginning.indexOf('\n\nPACK') + 2
@@ -93,7 +93,7 @@ class Pack {
       else yield whole.content
       at = entry.end
     }
-    // The base of one may come behind it.
+    // The base of a delta may follow it.
     for (let before = -1; waiting.length > 0 && waiting.length !== before; ) {
       before = waiting.length
       const still: number[] = []
@@ -107,7 +107,7 @@ class Pack {
     for (const place of waiting) yield (await this.#entry(place)).content
   }
 
-  /** The object that begins there; null if one that it is the difference from is not there. */
+  /** Resolves with the object at this place; null: a base is missing. */
   async #whole(place: number, first: Entry): Promise<Whole | null> {
     const chain: { at: number; delta: Buffer }[] = []
     let [at, entry] = [place, first]
@@ -173,7 +173,7 @@ class Pack {
     }
   }
 
-  /** So many bytes from there on; fewer at the end of the file. They are not to be kept. */
+  /** Reads `length` bytes from there, fewer at the end of the file. The caller must not keep them. */
   async #read(at: number, length: number): Promise<Buffer> {
     const within = at - this.#block.at
     if (within >= 0 && within + length <= this.#block.bytes.length)
@@ -191,7 +191,7 @@ class Pack {
   }
 }
 
-/** A type in three bits, and a size in any number of groups of seven, of which the first has four. */
+/** Reads a 3-bit type, and a size: first 4 bits, then groups of 7. */
 function headerOf(bytes: Buffer): { type: number; size: number; length: number } {
   let byte = bytes[0] ?? 0
   const type = (byte >> 4) & 7
@@ -204,7 +204,7 @@ function headerOf(bytes: Buffer): { type: number; size: number; length: number }
   return { type, size, length }
 }
 
-/** How far before an object its base begins. */
+/** Reads the distance from an object back to its base. */
 function distanceIn(bytes: Buffer, from: number): { distance: number; end: number } {
   let end = from
   let byte = bytes[end++] ?? 0
@@ -219,7 +219,7 @@ function distanceIn(bytes: Buffer, from: number): { distance: number; end: numbe
 function inflated(packed: Buffer, size: number): { content: Buffer; taken: number } {
   try {
     const options = { info: true, maxOutputLength: Math.max(1, size) }
-    // What `info` answers is typed for the asynchronous call alone.
+    // The result of `info` is only typed for the asynchronous call.
     const { buffer, engine } = inflateSync(packed, options) as unknown as {
       buffer: Buffer
       engine: { bytesWritten: number }
@@ -231,7 +231,7 @@ function inflated(packed: Buffer, size: number): { content: Buffer; taken: numbe
   throw new BadPack('it has an object that cannot be unpacked')
 }
 
-/** What a difference makes of its base: pieces of the base, and bytes of its own. */
+/** Applies a delta: pieces of the base, and bytes of its own. */
 function patched(base: Buffer, delta: Buffer): Buffer {
   let at = 0
   const number = () => {

@@ -4,26 +4,26 @@ import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 import { partSearchOf } from './secret-parts.ts'
 
 /**
- * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
- * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. With `isEncoded` also
- * in base64 wherever it stands in what is encoded (standard and URL-safe; with the characters that hold a part of it), in hex digits of either case (alone, and with `:`,
- * `-`, `%` or `\x` between them), as a list of numbers, and all that wrapped over lines, grouped or indented, and
- * long parts of it (`partSearchOf`). Does not find a short part of a value, nor what is compressed, encrypted, reversed, quoted piece by piece, or printed beside offsets as `xxd` does:
- * redact before a text is cut at a length limit, and hold back what `cutUnfinished` says of one that comes in pieces.
+ * Replaces secrets in stored or shown texts. Finds a value as written, JSON-escaped (once or twice), percent-encoded, or by
+ * each longer line. Terminal sequences (colours) may split it. With `isEncoded` also: base64 at any offset (standard and
+ * URL-safe, with the neighbours that contain a part of it). Hex digits in either case (alone, and with `:`, `-`, `%` or `\x`
+ * between them). Lists of numbers. All of these wrapped over lines, grouped or indented, and long parts of the value
+ * (`partSearchOf`). Not found: short parts; compressed, encrypted, reversed or piecewise quoted values; values next to
+ * offsets, as `xxd` prints. So redact a text before cutting it, and hold back the `cutUnfinished` part of a streamed text.
  */
 export interface Redactor {
   text(text: string): string
-  /** A copy of a JSON-like value with all its texts redacted; the same object if nothing was found. */
+  /** Returns a copy of a JSON-like value with redacted texts; the same object if nothing was found. */
   event<T>(event: T): T
-  /** A line of JSON; it stays valid JSON. */
+  /** Redacts a line of JSON, which stays valid JSON. */
   line(line: string): string
-  /** How many characters at the end of a text that still grows may be the beginning of a secret. */
+  /** Returns how many last characters of a growing text may start a secret. */
   unfinished(text: string): number
 }
 
 /**
- * Makes the redactor of these secrets. A text without any costs one scan, whatever the number and length of the secrets, and
- * one more where some are encoded.
+ * Creates the redactor of these secrets. A text without secrets costs one scan for any number and length of secrets, and one
+ * more if some are encoded.
  */
 export function redactorOf(secrets: readonly Secret[]): Redactor {
   const forms = knownForms(secrets)
@@ -36,7 +36,7 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
     if (text.length < shortest) return text
     const whole = replacedWithin(text, search)
     const across = solid.size === 0 ? whole : replacedAcrossLines(whole, solidSearch)
-    // What is left of a secret: of one that stands there whole nothing is.
+    // Next, parts of secrets; whole ones are already replaced.
     const within = parts === null ? across : replacedWithin(across, parts)
     return solidParts === null ? within : replacedAcrossLines(within, solidParts)
   }
@@ -48,39 +48,39 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
   }
 }
 
-/** The most characters that are held back: secrets are shorter, but what steers a terminal may stand between theirs. */
+/** Limit of held back characters: secrets are shorter, but terminal sequences may be inside them. */
 const MOST_HELD = 64 * 1024
 
 /**
- * A text that comes in pieces, cut where what may be the beginning of a secret begins: `whole` can be redacted and shown, `held`
- * belongs before the next piece. Both are as they came.
+ * Cuts a streamed text where a secret may start: `whole` can be redacted and shown, `held` belongs before the next piece.
+ * Both are unchanged text.
  */
 export function cutUnfinished(redactor: Redactor, text: string): { whole: string; held: string } {
   const length = redactor.unfinished(text)
   if (length === 0 || length > MOST_HELD) return { whole: text, held: '' }
   const [whole, held] = [text.slice(0, -length), text.slice(-length)]
-  // A secret may end with what another one begins with: then it is whole.
+  // A secret may end with the start of another one: then it is complete.
   const isCut = redactor.text(whole) + redactor.text(held) !== redactor.text(text)
   return isCut ? { whole: text, held: '' } : { whole, held }
 }
 
-/** What ESC is called after backslashes, and what ends a string of a terminal with them. */
+/** Names of ESC after backslashes, and of BEL, which ends a terminal string. */
 const ESC = '(?:u001b|x1b|033|e)'
 const BELL = '(?:u0007|x07|007|a)'
 const CONTROL = String.raw`\0-\x1f\x7f-\x9f`
 /**
- * A title, a link or what else is a string to a terminal, to its end: BEL, or ESC and a backslash, of which JSON writes two for
- * each before its ESC. No control character stands in one, and a row of backslashes only as a whole.
+ * A terminal string (title, link, …) to its end: BEL, or ESC and a backslash; JSON writes two backslashes for each one
+ * before its ESC. It contains no control character, and a row of backslashes only as a whole.
  */
 const STRING = String.raw`(?:[^${CONTROL}\\]|(?<!\\)\\+(?![\\]|${ESC}|${BELL}))*(?:\x07|\x9c|\x1b\\|\\+${BELL}|(?<up>\\+)${ESC}\k<up>{1,2})`
 
 /**
- * What a terminal shows nothing of: escape sequences, as they are and as JSON writes them, once or twice, and control
- * characters but for tabs and line ends. Written by hand too, as `\\e` and `\\033`. `row`: the backslashes of what is written.
+ * Returns a pattern of invisible terminal text: escape sequences, as written and as JSON writes them, once or twice, and
+ * control characters except tabs and line ends. Also hand-written ones: `\\e`, `\\033`. `row`: pattern of the backslashes.
  */
 function steering(row: string): string {
   return [
-    // What begins a string, of colours and the like, and short ones.
+    // Sequences: string starts, colours and other controls, short ones.
     String.raw`(?:(?:\x1b|${row}${ESC})[\]PX^_]|[\x90\x98\x9d-\x9f])${STRING}`,
     String.raw`(?:\x1b|${row}${ESC})(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])`,
     String.raw`\x9b[0-?]*[ -/]*[@-~]`,
@@ -88,20 +88,20 @@ function steering(row: string): string {
     `${row}(?:[bf]|u00(?:0[0-8bcef]|1[0-9a-f]|7f))`,
   ].join('|')
 }
-// A row of backslashes is gone through once and not from each of them, which would take its square in time: a text is
-// searched for rows that begin, and of those that steer nothing each is taken as a whole.
+// A row of backslashes is scanned once, not from each backslash, which would take quadratic time. So a search looks for row
+// starts, and takes each row without a sequence as a whole.
 const STEERS = new RegExp(steering(String.raw`(?<!\\)\\+`), 'i')
 const STEERING = new RegExp(String.raw`${steering(String.raw`\\+`)}|(?<row>\\+)`, 'gi')
 
-/** What steers a terminal and is not whole yet, at the end of a text that comes in pieces. */
+/** An incomplete terminal sequence at the end of a streamed text. */
 const UNFINISHED_STEERING = new RegExp(
   String.raw`(?:\x1b(?:\[[0-?]*)?[ -/]*|\x9b[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^${CONTROL}]*\x1b?)$`,
 )
 
-/** A text without something, and where what is left stood in the text. */
+/** A reduced text, with the original position of each unit. */
 interface Reduced {
   codes: Uint16Array
-  /** How many of `codes` count. */
+  /** Number of valid `codes`. */
   length: number
   placeOf(index: number): number
 }
@@ -110,7 +110,7 @@ function asItIs(text: string): Reduced {
   return { codes: codesOf(text), length: text.length, placeOf: index => index }
 }
 
-/** A text without what steers a terminal. */
+/** Removes terminal sequences from a text. */
 function withoutSteering(text: string): Reduced {
   const inText: number[] = [0]
   const inPlain: number[] = [0]
@@ -124,7 +124,7 @@ function withoutSteering(text: string): Reduced {
     inPlain.push(plain.length)
   }
   plain += text.slice(from)
-  // By halves: there may be as many pieces as characters.
+  // Binary search: there may be as many pieces as characters.
   const placeOf = (index: number) => {
     let [low, high] = [0, inPlain.length]
     while (high - low > 1) {
@@ -148,7 +148,7 @@ function replacedWithin(text: string, search: Pick<FormSearch, 'open'>): string 
   return STEERS.test(once) ? replaced(once, withoutSteering(once), search) : once
 }
 
-/** Secrets are looked for in what is left of a text; what was left out within one goes with it. */
+/** Replaces secrets found in a reduced text, with the removed characters inside them. */
 function replaced(text: string, { codes, length, placeOf }: Reduced, search: Pick<FormSearch, 'open'>): string {
   let shown = ''
   let from = 0
@@ -160,7 +160,7 @@ function replaced(text: string, { codes, length, placeOf }: Reduced, search: Pic
   return from === 0 ? text : shown + text.slice(from)
 }
 
-/** A sign at the beginning of a line, as in a diff. */
+/** A sign at the start of a line, as in a diff. */
 const SIGNED = /\n[+-]|\\n[+-]/
 
 function replacedAcrossLines(text: string, search: Pick<FormSearch, 'open'>): string {
@@ -168,7 +168,7 @@ function replacedAcrossLines(text: string, search: Pick<FormSearch, 'open'>): st
   const across = (text: string, cutBy: 'lines' | 'diff', reduced: (text: string) => Reduced) => {
     const plain = reduced(text)
     const { codes, length } = solidOf(plain.codes, cutBy)
-    // Where nothing stands, nobody has to know where what is left stood.
+    // Without a match, the positions are not needed.
     return search.open(codes, length)(0) === null ? text : replaced(text, withoutGaps(plain, cutBy), search)
   }
   const both = (text: string, cutBy: 'lines' | 'diff') => {
@@ -179,16 +179,16 @@ function replacedAcrossLines(text: string, search: Pick<FormSearch, 'open'>): st
   return SIGNED.test(once) ? both(once, 'diff') : once
 }
 
-/** What may stand within a form that is wrapped: white space, as it is or as it is written in a text of JSON. */
+/** Possible gaps in a wrapped form: white space, literal or escaped as in JSON. */
 const GAP = /[\s\0\u200b]|\\[nrt]/
 
 function unfinishedIn(text: string, search: FormSearch, solidSearch: FormSearch | null): number {
-  // More is not held back.
+  // No more than this is held back.
   const tail = text.slice(-MOST_HELD - 1)
   const steers = STEERS.test(tail)
-  // A secret may be cut by a title that has not come to its end, or stand in it; by a line end of which only the backslash has come.
+  // A secret may be cut by an unfinished title, or be inside one; or by a line end whose backslash alone has arrived.
   const ways = [tail, ...(steers ? [tail.replace(UNFINISHED_STEERING, '')] : []), tail.replace(/(?<!\\)\\+$/, '')]
-  // What reads like something that steers a terminal may be a part of a secret: `CORP\backup`.
+  // A part of a secret may look like a terminal sequence: `CORP\backup`.
   const plains = [...new Set(ways)].flatMap(way =>
     [asItIs, ...(steers ? [withoutSteering] : [])].map(of => [way, of(way)] as const),
   )
@@ -202,13 +202,13 @@ function unfinishedIn(text: string, search: FormSearch, solidSearch: FormSearch 
   return Math.max(...lengths)
 }
 
-/** Where in the text the longest beginning of a form stands with which what is left of it ends. */
+/** Returns the text position of the longest form start at the end of the reduced text. */
 function beginsAt({ codes, length, placeOf }: Reduced, search: FormSearch): number {
   const longest = search.unfinished(codes, length)
   return longest === 0 ? Number.POSITIVE_INFINITY : placeOf(length - longest)
 }
 
-/** The redactor of no secrets: returns what it is given. */
+/** The redactor without secrets: returns its input. */
 export const nothingSecret: Redactor = {
   text: text => text,
   event: event => event,
@@ -216,7 +216,7 @@ export const nothingSecret: Redactor = {
   unfinished: () => 0,
 }
 
-/** Keys of events that the fold decides by: never redacted, even where a secret reads like their value. */
+/** Event keys that the fold depends on: never redacted, even if a secret equals their value. */
 const STRUCTURE: ReadonlySet<string> = new Set([
   'type',
   'at',
@@ -243,7 +243,7 @@ function redacted(value: unknown, text: (text: string) => string, leftAlone: Rea
   return copy ?? value
 }
 
-/** Keys of objects too. What then is no JSON any more had a secret across an escape sequence, and is taken apart. */
+/** Also redacts object keys. Invalid JSON means a secret crossed an escape; then each text is redacted separately. */
 function redactedLine(line: string, text: (text: string) => string): string {
   const replaced = text(line)
   if (replaced === line || isJson(replaced) || !isJson(line)) return replaced

@@ -10,35 +10,33 @@ import { codesOf, type FormSearch, formSearchOf, type KnownForm } from './form-s
 import { BadPack, looksLikePack, objectsInPack } from './git-pack.ts'
 import { knownForms, solidForms, solidOf } from './secret-forms.ts'
 
-/** What a search may cost. */
+/** Limits of a search. */
 interface SearchLimits {
-  /** Files and folders that are looked at. */
+  /** Visited files and folders. */
   files: number
-  /** Bytes that are read. */
+  /** Read bytes. */
   bytes: number
-  /** Time that passes, ms. */
+  /** Elapsed time, ms. */
   ms: number
 }
 
 export const SEARCH_LIMITS: SearchLimits = { files: 200_000, bytes: 1024 ** 3, ms: 30_000 }
 
-/** In which files a secret stands. */
+/** Files that contain a secret. */
 interface SearchResult {
   /** Relative to the directory, with `/`. */
   files: readonly string[]
-  /** Why not all files were searched, one sentence; null if all were. */
+  /** Why not all files were searched, one sentence; null: all were. */
   problem: string | null
 }
 
 /**
- * Searches the files below a directory (its real path) that were made or changed since for the values of secrets, encoded and
- * over lines too, in their content and in their names. What agents would see of one without reading is taken away: what has it in
- * its name gets another name, and a link that has it in its target is removed; both are among the files of the answer. Only
- * not of one that reads like a word, which stands in names that have nothing to do with it. Ignored files are searched as well;
- * links are not followed, and what is no plain file is passed over. What git keeps is unpacked (objects, packs and bundles), and so is
- * what is compressed as gzip does; not seen is what lies in other archives.
- * Secrets of less than 8 characters are not looked for.
- * @param since ms, wall clock; by the time at which the inode changed, which no program can set
+ * Searches new and changed files below a directory (its real path) for secrets, in content and names, also encoded and
+ * across lines. It removes what agents see without reading: a file with a secret in its name is renamed, a link with one in
+ * its target is removed. Both are in the result. Values that look like a word are ignored in names, where they occur by
+ * chance. Ignored files are searched; links and special files are skipped. Git objects, packs and bundles are unpacked, and
+ * gzip and zlib data; other archives are not. Secrets under 8 characters are not searched for.
+ * @param since ms, wall clock; compared with the inode change time, which no program can set
  */
 export async function searchFiles(
   directory: string,
@@ -63,25 +61,25 @@ interface SearchOptions {
   secrets: readonly Secret[]
   signal: AbortSignal
   limits?: SearchLimits
-  /** Time that has passed, ms. */
+  /** Returns elapsed time, ms. */
   now(): number
 }
 
-/** What stamps files is up to a tick behind the clock; some file systems know whole seconds alone. */
+/** File times are up to a tick behind the clock; some file systems store only whole seconds. */
 const CLOCK_MS = 1_000
-/** After so many files others get their turn. */
+/** Yield to other work after this number of files. */
 const AT_ONCE = 1_000
 const CHUNK_BYTES = 1024 * 1024
-/** Behind a chunk: of the longest form, four times as much where it is wrapped or grouped. */
+/** Overlap of chunks: four times the longest form, as wrapped or grouped text needs. */
 const MOST_OVERLAP = 4 * CHUNK_BYTES
 
-/** For bytes, each of which is a unit: the forms are as UTF-8 has them. */
+/** Searches in bytes, one unit each: the forms are UTF-8. */
 interface Searches {
   written: FormSearch
   solid: FormSearch
 }
 
-/** Whether a value may be a word of a language, which also stands where nobody has written a secret. */
+/** Returns true if a value may be an ordinary word, which also occurs without a secret. */
 export function readsLikeWord(value: string): boolean {
   return /^[\p{L} ]{1,20}$/u.test(value.trim())
 }
@@ -90,7 +88,7 @@ function searchesFor(secrets: readonly Secret[]): Searches {
   const forms = new Map<string, KnownForm>()
   for (const [form, known] of knownForms(secrets)) {
     forms.set(Buffer.from(form, 'utf8').toString('latin1'), known)
-    // In UTF-16 ASCII has zero bytes alone between its own, which are left out where forms are looked for over lines.
+    // UTF-16 only adds zero bytes to ASCII, which the search across lines ignores.
     if (/^\p{ASCII}*$/u.test(form)) continue
     for (const bytes of [Buffer.from(form, 'utf16le'), Buffer.from(form, 'utf16le').swap16()])
       forms.set(bytes.toString('latin1'), known)
@@ -109,7 +107,7 @@ function holdsSecret({ written, solid }: Searches, bytes: Buffer): boolean {
 }
 
 const ESC = '\x1b'
-/** What steers a terminal may stand in a value: `grep --color` marks a part of it. */
+/** Terminal sequences may split a value: `grep --color` marks a part of it. */
 const COLOUR = new RegExp(String.raw`${ESC}(?:\[[0-?]*[ -/]*[@-~]|\][^\x07${ESC}]*(?:\x07|${ESC}\\))`, 'g')
 
 class Search {
@@ -139,7 +137,7 @@ class Search {
     this.#bytes = options.limits.bytes
   }
 
-  /** Searches a folder and those in it. @param folder relative; empty: all */
+  /** Searches a folder and those in it. @param folder relative path; empty: all */
   async folder(folder: string): Promise<void> {
     for (const entry of await this.#entriesOf(folder)) {
       if (this.#isOver()) return
@@ -151,7 +149,7 @@ class Search {
     }
   }
 
-  /** The path of an entry of a folder, under another name if it has a secret in its own; null if there is nothing to search. */
+  /** Resolves with an entry's path, renamed if its name contains a secret; null: nothing to search. */
   async #withoutName(folder: string, entry: Dirent): Promise<string | null> {
     const within = folder === '' ? '' : `${folder}/`
     const path = within + entry.name
@@ -201,9 +199,9 @@ class Search {
   async #file(path: string): Promise<void> {
     try {
       const full = join(this.#directory, path)
-      // Most files have not changed, and this takes a tenth of the time that it takes in another thread.
+      // Most files are unchanged, and the synchronous call takes a tenth of the time.
       if (lstatSync(full).ctimeMs < this.#options.since) return
-      // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+      // Without O_NONBLOCK (absent on Windows), opening a named pipe would wait for its other end.
       await using file = await open(
         full,
         constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0),
@@ -237,7 +235,7 @@ class Search {
     return false
   }
 
-  /** Each chunk is read before the next one is asked for. */
+  /** Uses each chunk before it requests the next one. */
   async #holds(chunks: AsyncIterable<Buffer>): Promise<boolean> {
     let [kept, end] = [0, 0]
     for await (const chunk of chunks) {
@@ -257,23 +255,23 @@ class Search {
     return end > kept && !this.#isOver() && holdsSecret(this.#searches, this.#buffer.subarray(0, end))
   }
 
-  /** What has gone meanwhile, or is a link by now, holds nothing. */
+  /** Ignores entries that are gone or became links; reports other failures. */
   #passedOver(path: string, error: unknown): void {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    // A name that is no UTF-8 leads to nothing as it was read.
+    // A name that is not UTF-8 cannot be opened as read.
     const isGone = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(code) && !path.includes('\ufffd')
     if (isGone) return
     this.problem = `${JSON.stringify(path)} cannot be searched for secrets (${code}).`
   }
 }
 
-/** Those of a pack: its version, and how many objects it has; of a bundle the first line. */
+/** Bytes of a pack's header (version, number of objects), or of a bundle's first line. */
 const BEGINNING_BYTES = 16
-/** A pack of a repository with SHA-256 is called by such an id. */
+/** Pack file name in a repository with SHA-256. */
 const SHA256_NAME = /[0-9a-f]{64}\.pack$/
 
-/** The bytes of a file from its beginning; each chunk is overwritten by the next. */
+/** Yields the bytes of a file from its start; each chunk overwrites the last one. */
 async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
   const chunk = Buffer.allocUnsafe(READ_BYTES)
   for (let at = 0; ; ) {
@@ -286,19 +284,19 @@ async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
 
 const READ_BYTES = 64 * 1024
 
-/** Whether a file begins as what gzip or zlib have compressed; git keeps its objects so. */
+/** Returns true if a file starts like gzip or zlib data; git compresses its objects with zlib. */
 function looksDeflated(beginning: Buffer): boolean {
   const [first = 0, second = 0] = beginning
   return (first === 0x1f && second === 0x8b) || ((first & 0x8f) === 8 && (first * 256 + second) % 31 === 0)
 }
 
-/** What is compressed in a file, as far as it can be unpacked. */
+/** Yields the unpacked content of a file, as far as possible. */
 async function* unpacked(file: FileHandle): AsyncGenerator<Buffer> {
   const unzip = createUnzip({ chunkSize: READ_BYTES })
   const copies = async function* () {
     for await (const chunk of chunksOf(file)) yield Buffer.from(chunk)
   }
-  // What fails there fails here, too.
+  // The loop below sees the same error.
   const feeding = pipeline(copies, unzip).catch(() => {})
   try {
     for await (const chunk of unzip) yield chunk

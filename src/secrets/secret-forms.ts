@@ -2,14 +2,14 @@ import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type KnownForm, type Neighbour, sixBitsOf, textOf } from './form-search.ts'
 
 /**
- * The forms of these secrets, and what is known of each. They are the value without white space around it, and its longer
- * lines. Each is as it is, JSON-escaped once or twice, and percent-encoded. `isEncoded` adds what a program makes of its
- * bytes: base64 at any offset, hex digits, and decimal numbers.
+ * Returns the forms of these secrets, with facts about each. They are the value without white space around it, and its
+ * longer lines. Each is literal, JSON-escaped once or twice, and percent-encoded. `isEncoded` adds encodings of its bytes:
+ * base64 at any offset, hex digits, and decimal numbers.
  */
 export function knownForms(secrets: readonly Secret[]): Map<string, KnownForm> {
   const forms = new Map<string, KnownForm>()
   for (const { name, value, isEncoded = false } of secrets) {
-    // In a line of JSON the name must not end the text that it stands in.
+    // The name must not end a JSON string that contains it.
     const readable = name.replace(/[^\w .:-]/g, '_')
     const whole = value.trim()
     const plain = [whole, whole.replaceAll('\r\n', '\n'), ...linesOf(value)]
@@ -31,12 +31,12 @@ export function knownForms(secrets: readonly Secret[]): Map<string, KnownForm> {
   return forms
 }
 
-/** Shorter forms than these would be found in texts that have nothing to do with the secret. */
+/** Shorter forms would match unrelated texts. */
 const LEAST_ENCODED = 8
-/** As that, of what is looked for across white space: numbers stand beside each other in tables. */
+/** The same limit for digits across white space: tables have numbers side by side. */
 const LEAST_DIGITS = 16
 
-/** A key in several lines is printed line by line: in a diff, say. */
+/** A key of several lines may be printed line by line, in a diff for example. */
 function linesOf(value: string): string[] {
   const lines = value.split(/\r?\n/).map(line => line.trim())
   return lines.length === 1 ? [] : lines.filter(line => line.length >= 20 && !line.startsWith('-----'))
@@ -51,13 +51,13 @@ function inJson(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
-/** As other programs than ours write JSON, and addresses. */
+/** Forms of JSON and URLs that other programs write. */
 function escapedForms(value: string): string[] {
   const json = inJson(value)
   const units = (text: string, which: RegExp) => text.replace(which, each => `\\u${hexOf(each).padStart(4, '0')}`)
   const ascii = units(json, /[\x7f-\uffff]/g)
   const slashes = [json, ascii].map(form => form.replaceAll('/', '\\/'))
-  // Go so that it can stand in HTML; .NET too, and without another character than ASCII.
+  // Go escapes for HTML; .NET does, too, and writes only ASCII.
   const html = units(json, /[<>&\u2028\u2029]/g)
   const dotnet = units(json.replaceAll('\\"', '"'), /["&'+<>`\x7f-\uffff]/g)
   const upper = dotnet.replace(/\\u[0-9a-f]{4}/g, code => `\\u${code.slice(2).toUpperCase()}`)
@@ -115,7 +115,7 @@ function quotedForms(value: string): string[] {
     .flatMap(form => [form, inJson(form)])
 }
 
-/** What is left of other characters than ASCII where one program takes the bytes of another for those of another code. */
+/** Forms of non-ASCII characters after one program reads another's bytes in a wrong encoding. */
 function recodedForms(value: string): string[] {
   if (/^\p{ASCII}*$/u.test(value)) return []
   const other = /\P{ASCII}/gu
@@ -144,8 +144,8 @@ function hexOf(character: string): string {
 }
 
 /**
- * What is the same in base64 whatever stands around the bytes, with so many bytes `before` them, modulo 3, and the characters
- * beside it that hold bits of the first and of the last byte.
+ * Returns the base64 part that is independent of surrounding bytes, with `before` bytes before (modulo 3). Adds the
+ * neighbours that contain bits of the first and last byte.
  */
 function base64Forms(bytes: Buffer, before: number): { written: string[]; lead?: Neighbour; trail?: Neighbour } {
   const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
@@ -160,7 +160,7 @@ function base64Forms(bytes: Buffer, before: number): { written: string[]; lead?:
   }
 }
 
-/** The same by what is left of each form without what may cut it, for `solidOf`. */
+/** Returns the forms without gap characters, for `solidOf`. */
 export function solidForms(forms: ReadonlyMap<string, KnownForm>): Map<string, KnownForm> {
   const solid = new Map<string, KnownForm>()
   for (const [form, known] of forms) {
@@ -172,20 +172,20 @@ export function solidForms(forms: ReadonlyMap<string, KnownForm>): Map<string, K
   return solid
 }
 
-/** What is left of a text. */
+/** A text without its gaps. */
 interface Solid {
   codes: Uint16Array
-  /** How many of `codes` count. */
+  /** Number of valid `codes`. */
   length: number
 }
 
 const [LF, SPACE, PLUS, MINUS, BACKSLASH, LOWER_N, LOWER_R, LOWER_T] = [10, 32, 43, 45, 92, 110, 114, 116]
 
 /**
- * A text without white space, control characters and written line ends and tabs (`\n` after any number of backslashes): what
- * is wrapped at any width, grouped or indented stands together in it.
- * @param cutBy `diff`: a `+` or `-` at the beginning of a line is left out too
- * @param places filled with the place in the text of each unit that is left
+ * Removes white space, control characters and escaped line ends and tabs (`\n` after any number of backslashes). So wrapped,
+ * grouped or indented text is joined.
+ * @param cutBy `diff`: also removes a `+` or `-` at the start of a line
+ * @param places filled with the original position of each remaining unit
  */
 export function solidOf(text: Uint16Array, cutBy: 'lines' | 'diff', places?: Uint32Array): Solid {
   const codes = new Uint16Array(text.length)
@@ -194,7 +194,7 @@ export function solidOf(text: Uint16Array, cutBy: 'lines' | 'diff', places?: Uin
     const gap = gapAt(text, at, cutBy)
     at += gap
     if (gap > 0) continue
-    // A row of backslashes is gone through as a whole, and not from each of them.
+    // A row of backslashes is scanned as a whole, not from each one.
     for (const end = text[at] === BACKSLASH ? endOfRow(text, at) : at + 1; at < end; at++) {
       if (places !== undefined) places[length] = at
       codes[length++] = text[at] as number
@@ -203,7 +203,7 @@ export function solidOf(text: Uint16Array, cutBy: 'lines' | 'diff', places?: Uin
   return { codes, length }
 }
 
-/** How many units are left out there. */
+/** Returns the number of removed units there. */
 function gapAt(text: Uint16Array, at: number, cutBy: 'lines' | 'diff'): number {
   const code = text[at] as number
   if (code !== BACKSLASH) {
@@ -227,7 +227,7 @@ function isSign(code: number | undefined): boolean {
   return code === PLUS || code === MINUS
 }
 
-/** White space, control characters, and what is not seen. */
+/** Returns true for white space, control and invisible characters. */
 function isLeftOut(code: number): boolean {
   if (code <= SPACE) return true
   if (code < 0x7f) return false

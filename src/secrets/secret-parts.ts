@@ -2,18 +2,18 @@ import type { Secret } from '../core/shapes/secrets.ts'
 import { codesOf, type FormSearch, type FoundForm, formSearchOf, type KnownForm, textOf } from './form-search.ts'
 import { solidOf } from './secret-forms.ts'
 
-/** Looks for long parts of secrets, which a command prints that cuts one in two. */
+/** Searches for long parts of secrets, printed by commands that cut one in two. */
 type PartSearch = Pick<FormSearch, 'open' | 'shortest'>
 
 /**
- * Looks for parts of encoded secrets that are at least half of one, 40 characters of a long one, as they are, in base64 and in
- * hex. Parts of fewer than 10 characters are not looked for; nor are those of fewer than 16 without a digit, or without anything else:
- * they stand in texts that have nothing to do with the secret. Null: no secret has such a part.
- * @param across whether texts are searched of which `solidOf` has left out what may cut a secret
+ * Creates a search for parts of encoded secrets: at least half of one, or 40 characters of a long one; literal, in base64
+ * and in hex. Ignores parts under 10 characters. Also ignores parts under 16 characters without a digit, or with only
+ * digits: they occur by chance. Null: no secret has a long enough part.
+ * @param across true: the searched texts have no gaps (`solidOf`)
  */
 export function partSearchOf(secrets: readonly Secret[], across: boolean): PartSearch | null {
   const wholes = secrets.filter(({ isEncoded }) => isEncoded).flatMap(secret => wholesOf(secret, across))
-  // Any part of twice a block's length has a block in it that begins at a multiple of that length.
+  // Any part of twice a block's length contains a block that begins at a multiple of that length.
   const blocks = new Map<string, KnownForm>()
   const places = new Map<string, Place[]>()
   for (const whole of wholes) {
@@ -42,11 +42,11 @@ export function partSearchOf(secrets: readonly Secret[], across: boolean): PartS
   }
 }
 
-/** A form of a secret of which parts are looked for. */
+/** A form of a secret whose parts are searched for. */
 interface Whole {
   name: string
   codes: Uint16Array
-  /** Of a part, characters. */
+  /** Shortest part, characters. */
   least: number
 }
 
@@ -56,13 +56,13 @@ interface Place {
 }
 
 const LEAST_PART = 10
-/** As that, of letters or of digits alone. */
+/** The same limit for only letters or only digits. */
 const LEAST_PLAIN_PART = 16
-/** Of a secret however long. */
+/** Enough characters of any long secret. */
 const ENOUGH = 40
-/** Of longer ones only parts as they are. */
+/** Longer secrets are only searched for literally, bytes. */
 const MOST_ENCODED = 4_096
-/** Of a block that a secret has more than once; of the rest whoever looks finds the same part by another block. */
+/** Limit of places of a repeated block; another block finds the same part. */
 const MOST_PLACES = 8
 
 function wholesOf({ name, value }: Secret, across: boolean): Whole[] {
@@ -89,7 +89,7 @@ function wholesOf({ name, value }: Secret, across: boolean): Whole[] {
   })
 }
 
-/** The longest part that this block stands in; null if none is long enough. It begins at `from` or behind it. */
+/** Returns the longest part around this block, not before `from`; null: none is long enough. */
 function partAround(
   found: FoundForm,
   text: Uint16Array,
@@ -112,7 +112,7 @@ function partAround(
   )
 }
 
-/** Whether a part can hardly stand anywhere but in the secret. */
+/** Returns true if a part is unlikely to occur by chance. */
 function tells(part: string): boolean {
   return part.length >= LEAST_PLAIN_PART || (/\d/.test(part) && /\D/.test(part))
 }

@@ -9,20 +9,20 @@ import { nameLooksSecret, secretVariables, valueLooksSecret } from './variables.
 
 /** A redactor that learns secrets while it is used. */
 export interface LearningRedactor extends Redactor {
-  /** What was stored a moment ago is known when this returns. */
+  /** Reloads, so that newly stored secrets are known on return. */
   refresh(): void
 }
 
 /**
- * A redactor of the secrets of an environment, of codex's home (absolute path) and of a project: those that are kept in its
- * folder of the records, in every form. `keys`: names of variables that hold one, whatever they are called. Reads codex's files
- * and the folder again when they have changed, and goes on knowing what was in them before.
+ * Opens a redactor of secrets in an environment, in codex's home (absolute path) and of a project: those in its records
+ * folder, in every form. `keys`: names of variables that are secret by decision. Reloads codex's files and the folder when
+ * they change, and still knows earlier secrets.
  */
 export function openRedactor(options: {
   env: Readonly<NodeJS.ProcessEnv>
-  /** Null: there is none. */
+  /** Null: no codex home. */
   codexHome: string | null
-  /** `Records.secrets`; left out: of no project. */
+  /** `Records.secrets`; left out: no project. */
   project?: string
   clock: Clock
   keys?: readonly string[]
@@ -50,7 +50,7 @@ export function openRedactor(options: {
         known.set(secret.value, secret)
       }
     }
-    // First: a secret that the environment has too is looked for in every form.
+    // Project secrets first, so that one that is also in the environment is found in every form.
     if (isNew) redactor = redactorOf([...newest(ofProject), ...variables, ...newest(tokens)])
   }
   const current = (): Redactor => {
@@ -75,17 +75,16 @@ function newest(secrets: ReadonlyMap<string, Secret>): Secret[] {
 
 /** Codex's login, and that of its MCP servers. */
 const FILES = ['auth.json', '.credentials.json']
-/** How often they are looked at, at most, ms: codex renews its tokens while it runs, and a person stores secrets. */
+/** Shortest time between two checks of them, ms: codex renews its tokens, and a person stores secrets. */
 const LOOK_MS = 200
-/** Tokens that are remembered, and secrets of a project; the oldest are forgotten first. More than codex renews in a night. */
+/** Limit of remembered tokens, and of a project's secrets; the oldest go first. More than codex renews in a night. */
 const MOST_KEPT = 200
 
 const MOST_BYTES = 1024 * 1024
 
 /**
- * The tokens and keys in a JSON file of at most 1 MiB, whatever its shape: texts under a key that looks secret, and long
- * texts without a space. Empty if the file is missing, too long or no JSON. Synchronous: no text can be let through while
- * the file is being read.
+ * Returns tokens and keys in a JSON file of at most 1 MiB, of any shape: texts under a secret-looking key, and long texts
+ * without a space. Empty: the file is missing, too long or not JSON. Synchronous: no text may pass before the file is read.
  */
 function secretsInFile(path: string): Secret[] {
   const text = readBoundedNow(path, MOST_BYTES)?.toString('utf8') ?? null
@@ -99,8 +98,8 @@ function secretsInFile(path: string): Secret[] {
 }
 
 /**
- * The secrets that are kept in a folder, a file `KEY.json` each; its time changes whenever one of them is stored. Those that are too
- * short to be looked for are left out, and so is what cannot be read: nothing is given to a command of which that is true.
+ * Returns the secrets in a folder, one `KEY.json` each; its time changes with each write. Skips values too short to search
+ * for, and unreadable ones, which no command gets either.
  */
 function secretsOfProject(folder: string): Secret[] {
   return namesIn(folder).flatMap(name => {
@@ -143,7 +142,7 @@ function* secretsIn(value: unknown, name: string | null, isSecret: boolean): Gen
   }
 }
 
-/** Long, in one piece, and neither an address nor the id of an account. */
+/** Returns true for a long text in one piece, neither a URL nor an account id. */
 function looksRandom(text: string): boolean {
   return (
     /^[\w.~+/=-]{32,}$/.test(text) && /\d/.test(text) && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)

@@ -9,41 +9,41 @@ import { readBoundedNow, readBoundedText, writeWholeFile } from '../platform/fil
 /** A secret without its value. */
 interface KnownSecret {
   key: string
-  /** The command that says whether it is right; null if there is none. */
+  /** The command that tests it; null: none. */
   check: string | null
-  /** When it was stored. */
+  /** Time of storage. */
   at: string
 }
 
 /**
- * The secrets of one project, a file each (`KEY.json`, mode 0600), and the files of the work directory that hold one
- * (`files.json`). Only the file of a secret has its value: no error text does.
+ * The secrets of one project, a file each (`KEY.json`, mode 0600), and the list of work directory files that contain one
+ * (`files.json`). Only a secret's file has its value; no error text does.
  */
 interface SecretStore {
-  /** Null if there is none of that name. A `UserError` that names the file if it cannot be read. */
+  /** Resolves with the secret; null: none of that name. Rejects with a `UserError` that names an unreadable file. */
   get(key: string): Promise<StoredSecret | null>
-  /** By name; `broken`: those whose file cannot be read, and why, one sentence. */
+  /** Resolves with all, sorted by name; `broken`: those with an unreadable file, and why, one sentence. */
   list(): Promise<{ secrets: readonly KnownSecret[]; broken: readonly { key: string; problem: string }[] }>
-  /** Stores a secret in the place of one of that name. A `UserError` for a name, a value or a check that none can have. */
+  /** Stores or replaces a secret. Rejects with a `UserError` for an invalid name, value or check. */
   set(secret: StoredSecret, at: Date): Promise<void>
-  /** False if there was none of that name. Whatever its file holds. */
+  /** Removes a secret, whatever its file contains; false: none of that name. */
   remove(key: string): Promise<boolean>
   /**
-   * Files of the work directory that nobody but the person may read, relative to it, with `/`, as of now. Synchronous and
-   * bounded: none if their list is missing or broken.
+   * Returns files that only the person may read, relative to the work directory, with `/`, as of now. Synchronous and
+   * bounded; empty if their list is missing or broken.
    */
   hidden(): readonly string[]
-  /** The same of files that lie elsewhere, in the git directory of a work tree, say: absolute paths. */
+  /** Returns hidden files elsewhere (in a work tree's git directory, for example): absolute paths. */
   hiddenOutside(): readonly string[]
   /**
-   * Hides more files, relative to the work directory or absolute; those that are hidden stay so, but for what is gone where there
-   * would be too many. A `UserError` if there are too many all the same, of which as many as can be are hidden.
-   * @param isThere whether a file is there; left out: all are
+   * Hides more files, relative to the work directory or absolute. Hidden files stay hidden; missing ones are only dropped
+   * above the limit. Rejects with a `UserError` if there are still too many; then as many as possible are hidden.
+   * @param isThere returns true if a file exists; left out: all do
    */
   hide(files: readonly string[], isThere?: (path: string) => boolean): Promise<void>
 }
 
-/** Opens the secrets in this folder (`Records.secrets`), which need not be there: it is made when something is stored. */
+/** Opens the secrets in this folder (`Records.secrets`), which is created on the first write. */
 export function openSecrets(folder: string): SecretStore {
   let last: { bytes: Buffer | null; paths: readonly string[] } = { bytes: null, paths: [] }
   const all = (): readonly string[] => {
@@ -107,12 +107,12 @@ export function openSecrets(folder: string): SecretStore {
 }
 
 const HIDDEN_FILE = 'files.json'
-/** Of a value of 64 KiB, every byte of it written as `\u0001`, and a check. */
+/** Room for a value of 64 KiB, with every byte written as `\u0001`, and a check. */
 const MOST_BYTES = 1024 * 1024
 const MOST_SECRETS = 100
-/** Each is named in an argument of codex, which has 128 KiB, and costs each command 10 ms. */
+/** Each is in an argument of codex (128 KiB), and costs each command 10 ms. */
 const MOST_HIDDEN = 200
-/** Of paths as long as Linux knows them, every byte of them written as `\u0001`. */
+/** Room for the longest Linux paths, with every byte written as `\u0001`. */
 const MOST_HIDDEN_BYTES = MOST_HIDDEN * 4096 * 6 + MOST_BYTES
 const MOST_CHECK = 10_000
 
@@ -146,7 +146,7 @@ function problemOfCheck(check: string | null): string | null {
   return check.includes('\0') ? 'The check contains a zero byte, and a command cannot.' : null
 }
 
-/** The names of the secrets there are, in order. A `UserError` if the folder cannot be read. */
+/** Resolves with the sorted names of all secrets. Throws a `UserError` if the folder is unreadable. */
 async function keysIn(folder: string): Promise<string[]> {
   try {
     const names = await readdir(folder)
@@ -163,7 +163,7 @@ async function keysIn(folder: string): Promise<string[]> {
   }
 }
 
-/** The secret in a file, `missing`, or one sentence why it cannot be read. Parsers quote what they read: theirs is not shown. */
+/** Reads a secret; `missing`, or a sentence why it is unreadable. Parser messages quote values, so they are not shown. */
 async function readSecret(path: string, key: string): Promise<v.InferOutput<typeof secretSchema> | string> {
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing') return 'missing'

@@ -1,8 +1,8 @@
 import type { Secret } from '../core/shapes/secrets.ts'
 
 /**
- * The secrets in an environment: of variables whose names look secret or are among `keys`, and what is secret in the
- * addresses in any variable.
+ * Returns secrets in an environment: variables whose names look secret or are in `keys`, and secrets in URLs of any
+ * variable.
  */
 export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly string[] = []): Secret[] {
   const secrets: Secret[] = []
@@ -14,7 +14,7 @@ export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly
   return secrets
 }
 
-/** Passwords, and tokens in the place of the user, as they are written and as they are meant. */
+/** Returns passwords, and tokens in place of a user, both as written and decoded. */
 function secretsInAddresses(text: string): string[] {
   return [...text.matchAll(ADDRESS)].flatMap(([, user = '', password = '']) => {
     const secret = isUncommon(password) ? password : looksLikeToken(user) ? user : null
@@ -22,10 +22,10 @@ function secretsInAddresses(text: string): string[] {
   })
 }
 
-// Without the scheme: to look for its beginning takes long in a long text that has none.
+// Without the scheme: a search for its start is slow in a long text without URLs.
 const ADDRESS = /:\/\/([^\s:/@?#"]*)(?::([^\s/@]*))?@/g
 
-/** False for the names of persons and services: `git`, `deploying-machine`. */
+/** Returns false for names of persons and services: `git`, `deploying-machine`. */
 function looksLikeToken(user: string): boolean {
   return user.length >= 20 && /\d/.test(user) && /[a-z]/i.test(user)
 }
@@ -38,26 +38,26 @@ function decoded(text: string): string {
   }
 }
 
-/** Whether a variable or a key of this name is likely to hold a secret: `MY_API_TOKEN2`, `dbPassword`, not `KEYBOARD`. */
+/** Returns true if this name probably means a secret: `MY_API_TOKEN2`, `dbPassword`, not `KEYBOARD`. */
 export function nameLooksSecret(name: string): boolean {
   const words = wordsOf(name)
-  // `TOKEN_FILE`, `KEY_SIZE`: about a secret, and none.
+  // `TOKEN_FILE`, `KEY_SIZE`: about a secret, but not one.
   if (ABOUT_SECRETS.has(words.at(-1) ?? '')) return false
   return words.some(word => SECRET_WORDS.has(word) || SECRET_ENDINGS.test(word))
 }
 
-/** Whether the value of this name can be a secret: long enough, not a common word, not a path. */
+/** Returns true if the value of this name can be a secret: long enough, not a common word, not a path. */
 export function valueLooksSecret(name: string, value: string): boolean {
   return isUncommon(value) && (!looksLikePath(value.trim()) || NEVER_PATH.test(wordsOf(name).join('')))
 }
 
-/** At least 8 characters, and not a common word. */
+/** Returns true for at least 8 characters that are not a common word. */
 function isUncommon(value: string): boolean {
   const text = value.trim()
   return text.length >= 8 && !PLAIN_WORDS.has(text.toLowerCase())
 }
 
-/** In capitals, without the numbers at their ends: `apiKey2` is `API` and `KEY`. */
+/** Returns the words in capitals, without numbers at their ends: `apiKey2` is `API` and `KEY`. */
 function wordsOf(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -68,12 +68,12 @@ function wordsOf(name: string): string[] {
 }
 
 function looksLikePath(text: string): boolean {
-  // A key in base64 may begin with a slash, and hold more of them.
+  // A base64 key may start with a slash and contain more.
   if (/^\/[A-Za-z0-9+/=]{31,}$/.test(text) && (/[+=]/.test(text) || text.lastIndexOf('/') === 0)) return false
   return /^(?:\/|~[\w.-]*\/|\.{1,2}\/|[A-Za-z]:[\\/]|\\\\)[^\n]*$/.test(text)
 }
 
-/** Names of keys in base64, which cannot always be told from a path. */
+/** Names of base64 keys, which may look like a path. */
 const NEVER_PATH = /SECRETACCESSKEY$/
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   'AUTH BEARER COOKIE CREDENTIAL CREDENTIALS CREDS JWT KEY KEYS PASS PAT PWD SECRETS TOKENS WEBHOOK'.split(' '),
@@ -84,7 +84,7 @@ const ABOUT_SECRETS: ReadonlySet<string> = new Set(
   `AGENT ALGORITHM BACKEND COUNT DIR DIRECTORY DOMAIN ENABLED ENDPOINT EXPIRES EXPIRY FILE FILENAME FOLDER FORMAT HELPER
   LENGTH LIMIT MAX METHOD MODE NAME PATH PROVIDER SIZE SOCK SOCKET STORE TTL TYPE`.split(/\s+/),
 )
-/** Values of settings, the usual passwords of development set-ups, and user names that stand beside a token. */
+/** Setting values, usual development passwords, and user names next to a token. */
 const PLAIN_WORDS: ReadonlySet<string> = new Set(
   `disabled enabled required optional undefined external internal automatic interactive anonymous password
   keychain osxkeychain keyring gnome-keyring development production localhost changeme plaintext username
