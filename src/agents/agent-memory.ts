@@ -113,8 +113,8 @@ interface MemoryParts {
 }
 
 /**
- * The text of an agent's memory file with one more entry. Above 64 KiB, the oldest entries become one line each under
- * `## Earlier`, which drops its oldest lines above 8 KiB. A new entry is cut at 16 KiB; no later cut is made.
+ * Returns an agent's memory file with one more entry. Above 64 KiB, the oldest entries become one line each under `##
+ * Earlier`, which drops its oldest lines above 8 KiB. A new entry is cut at 16 KiB; no later cut is made.
  */
 export function addEntry(text: string, name: string, entry: MemoryEntry): string {
   const { notes, earlier, entries } = parseMemory(text)
@@ -164,7 +164,7 @@ function fileText(name: string, { notes, earlier, entries }: MemoryParts): strin
   return `${sections.join('\n\n')}\n`
 }
 
-/** An entry as one line: its instance, the request, and the first line of the result. */
+/** Returns an entry as one line: its instance, the request, and the first line of the result. */
 function foldEntry(entry: string): string {
   const [heading = '', ...lines] = entry.split('\n').map(line => line.trim())
   const said = lines.filter(line => line !== '' && !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(line))
@@ -173,7 +173,7 @@ function foldEntry(entry: string): string {
   return `- ${heading.slice(3)}: ${truncate(asked, MOST_LINE / 2)} → ${truncate(result, MOST_LINE / 2)}`
 }
 
-/** The last texts that fit into `most` bytes, separators included. */
+/** Returns the last texts that fit into `most` bytes, including separators. */
 function lastThatFit(texts: readonly string[], most: number): readonly string[] {
   let bytes = 0
   const first = texts.findLastIndex(text => {
@@ -195,7 +195,7 @@ function bytesOf(text: string): number {
 
 const plan = planPaths('')
 
-/** The paths of a project's files that prompts name; relative to the work directory. */
+/** Paths of a project's files in prompts, relative to the work directory. */
 export const promptPaths = {
   agentsFolder: projectFolders.agents,
   /** The agents as data. */
@@ -210,8 +210,8 @@ export const promptPaths = {
 }
 
 /**
- * An agent's last message without what codex adds: colours, token counts, marks of citations and of codex's own apps;
- * of a whole transcript, everything before the last answer.
+ * Returns an agent's last message without codex's additions: colours, token counts, marks of citations and of codex's own
+ * apps. For a whole transcript: only the last answer.
  */
 export function cleanResult(text: string): string {
   const plain = stripVTControlCharacters(text).replaceAll('\r\n', '\n')
@@ -222,10 +222,10 @@ export function cleanResult(text: string): string {
     .trim()
 }
 
-/** The part of a transcript after its last `codex` line, which older versions prefix with the time. */
+/** Returns the part of a transcript after its last `codex` line, which older versions prefix with the time. */
 function lastAnswer(lines: readonly string[]): readonly string[] {
   const header = lines.findIndex(line => /^(\[[^\]]*\] )?OpenAI Codex v\d/.test(line))
-  // A message may quote the header; before a transcript's own there are at most a few lines about the start of codex.
+  // A message may quote the header; a transcript's own header comes after at most a few lines about codex's start.
   if (header === -1 || header > 5 || !/^-{4,}$/.test(lines[header + 1] ?? '')) return lines
   const speaks = lines.findLastIndex(line => /^(\[[^\]]*\] )?codex$/.test(line))
   if (speaks > header) return lines.slice(speaks + 1)

@@ -10,16 +10,16 @@ import { agentMemoryFile } from './agent-memory.ts'
 /** The names of the main agents that every build needs. */
 export const MAIN_AGENT_NAMES = ['agents-builder', 'master-mind', 'project-summarizer'] as const
 
-/** The names of the agents that are given no tasks: the main ones, and the one that works on goals. */
+/** Names of agents that get no tasks: the main ones, and the one that works on goals. */
 export const LEADING_AGENT_NAMES: readonly string[] = [...MAIN_AGENT_NAMES, 'goal-worker']
 
 /** The name of a main agent that every build needs. */
 export type MainAgentName = (typeof MAIN_AGENT_NAMES)[number]
 
 /**
- * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or
- * if two agents have the same name or the same memory file.
- * @param options `folder`: where the files are; codemachine's own package if left out
+ * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or if
+ * two agents have the same name or the same memory file.
+ * @param options `folder`: folder of the files; left out: codemachine's own package
  */
 export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   const folder = options.folder ?? packageFile('config')
@@ -37,7 +37,7 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   return { main: main.agents, sub: sub.agents, goal }
 }
 
-/** Why an agent beside these cannot have a name, the end of a sentence; null if it can. */
+/** Returns why another agent cannot have a name, the end of a sentence; null: it can. */
 export function problemOfName(name: string, agents: readonly Agent[]): string | null {
   if (!AGENT_NAME.test(name) || name.length > 40) {
     return `${JSON.stringify(name.slice(0, 60).toWellFormed())} cannot be the name of an agent; use lower-case letters, digits and single dashes, at most 40 characters.`
@@ -49,7 +49,7 @@ export function problemOfName(name: string, agents: readonly Agent[]): string | 
     : `"${name}" would have the memory file of "${other.name}" (${memory}); give it another name.`
 }
 
-/** An agent of which there is a prompt alone: its first heading is its title, and the first line of text below says what it is for. */
+/** Returns an agent defined only by a prompt: its first heading is the title, its first text line the description. */
 export function agentOfPrompt(name: string, prompt: string): Agent {
   const lines = prompt
     .split('\n')
@@ -68,7 +68,7 @@ export function agentOfPrompt(name: string, prompt: string): Agent {
   }
 }
 
-/** The enabled agent of a name; or why there is none, a sentence that names the others. */
+/** Returns the enabled agent of a name, or why there is none, a sentence that lists the others. */
 export function findEnabledAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const found = findAnyAgent(agents, name)
   if ('problem' in found || found.agent.enabled) return found
@@ -77,7 +77,7 @@ export function findEnabledAgent(agents: readonly Agent[], name: string): { agen
   return { problem: `The agent "${name}" is disabled${where}; ${suggestNames(enabledNames(agents))}` }
 }
 
-/** The agent of a name, enabled or not; or a sentence that there is none, with a suggestion. */
+/** Returns the agent of a name, enabled or not; or a sentence that it is missing, with a suggestion. */
 export function findAnyAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const agent = agents.find(each => each.name === name)
   if (agent !== undefined) return { agent }
@@ -96,7 +96,7 @@ function enabledNames(agents: readonly Agent[]): readonly string[] {
   return agents.filter(each => each.enabled).map(each => each.name)
 }
 
-/** The only name that begins with a typed one, such as `qa`; else `null`. */
+/** Returns the only name that begins with a typed one (`qa`); null: none or several. */
 function onlyNameStartingWith(name: string, enabled: readonly string[]): string | null {
   const begun = enabled.filter(each => name !== '' && each.startsWith(`${name}-`))
   return begun.length === 1 ? (begun[0] ?? null) : null
@@ -106,7 +106,7 @@ function suggestNames(names: readonly string[]): string {
   return names.length === 0 ? 'none is enabled.' : `use one of ${names.join(', ')}.`
 }
 
-/** What an agent may be called, in at most 40 characters. */
+/** Allowed names of agents, at most 40 characters. */
 const AGENT_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/
 
 const oneLine = (most: number, mend = 'use a text') =>
@@ -176,7 +176,7 @@ function loadModule(path: string): unknown {
   }
 }
 
-/** The line of the file in the error's stack, as ` (line 3)`; else empty. */
+/** Returns the file's line in the error's stack, as ` (line 3)`; else empty. */
 function describeLine(path: string, error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : ''
   const at = stack.indexOf(`${path}:`)

@@ -15,11 +15,11 @@ import { makeMemoryFolder } from '../workspace/memory/memory-folder.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
 
 /*
- * The inbox of a running session: a folder in the work directory, where agents can write even without a network. A
- * request is several files with one id. The sender writes `<id>.request.json`, and `<id>.cancel` to withdraw it; the
- * session renames the request to `<id>.taken`, replies in `<id>.reply.json` and streams to `<id>.stream`. Meanwhile the
- * sender keeps touching `<id>.taken`, and the session `<id>.reply.json`, to show each other that they are alive: inside
- * the sandbox a pid does not tell.
+ * The inbox of a running session: a folder in the work directory, where agents can write even without a network. A request
+ * is several files with one id. The sender writes `<id>.request.json`, and `<id>.cancel` to withdraw it; the session renames
+ * the request to `<id>.taken`, replies in `<id>.reply.json` and streams to `<id>.stream`. Meanwhile the sender keeps
+ * touching `<id>.taken`, and the session `<id>.reply.json`, to show each other that they are alive: pids are useless inside
+ * the sandbox.
  */
 
 /** Path of the inbox, relative to the work directory. */
@@ -33,7 +33,7 @@ export interface AgentRequest {
   paths: readonly string[] | null
   /** The codex thread that the sender names as its own; `null` if it names none. */
   thread: string | null
-  /** Whether the agent's messages are to be streamed. */
+  /** True: stream the agent's messages. */
   stream: boolean
 }
 
@@ -45,7 +45,7 @@ export interface AgentReply {
   state: 'started' | RequestOutcome
   /** The name of the agent's instance; `null` while there is none. */
   instance: string | null
-  /** The result, or a sentence that says why there is none. While there is no instance: for whom it waits, or empty. */
+  /** The result, or a sentence that says why there is none. Without an instance: the agent that it waits for, or empty. */
   text: string
 }
 
@@ -53,8 +53,8 @@ export interface AgentReply {
 export const inboxLimits = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
 
 /**
- * All in ms. `take`: how long a request may wait for a session to take it. `beat`: how often each side touches its
- * file. `silence`: after how long without a touch the other side counts as gone.
+ * All in ms. `take`: how long a request may wait for a session to take it. `beat`: interval at which each side touches its
+ * file. `silence`: time without a touch after which the other side counts as gone.
  */
 export const inboxTimeouts = { take: 15_000, beat: 5_000, silence: 60_000 } as const
 
@@ -113,14 +113,14 @@ export function parseReply(text: string): AgentReply | null {
   return { state, instance, text: said }
 }
 
-/** The exit code of the command that has sent the request; `null` while it waits. */
+/** Returns the exit code of the command that sent the request; `null`: it still waits. */
 export function replyExitCode(state: AgentReply['state']): 0 | 4 | 143 | null {
   return EXIT_CODES[state]
 }
 
 const EXIT_CODES = { started: null, completed: 0, error: 4, refused: 4, terminated: 143 } as const
 
-/** JSON makes at most six bytes of one character, and the file has 2 MiB. */
+/** JSON needs at most six bytes per character, and the file has 2 MiB. */
 const MOST_REPLY_CHARACTERS = 256 * 1024
 
 const text = (most: number) => v.pipe(v.string('is no text'), v.maxLength(most, `has more than ${most} characters`))
@@ -148,8 +148,8 @@ const replySchema = v.object({
 })
 
 /**
- * Safe access to the inbox folder, in which any agent may have put anything, or replaced the folder by a link. Never
- * follows a link, blocks on a pipe, or deletes more than one entry.
+ * Safe access to the inbox folder: any agent may have put anything there, or replaced it by a link. Never follows a link,
+ * blocks on a pipe, or deletes more than one entry.
  */
 export class InboxFolder {
   readonly #root: string
@@ -161,7 +161,7 @@ export class InboxFolder {
     this.path = join(root, inboxFolder)
   }
 
-  /** Creates the folder if missing. Returns a sentence that says what is in the way; `null` on success. */
+  /** Creates the folder if missing. Resolves with a sentence about the obstacle; `null`: success. */
   async make(): Promise<string | null> {
     // A narrow sandbox may not write anything above it.
     if (await this.isReal()) return null
@@ -187,19 +187,19 @@ export class InboxFolder {
     await writeFileInside(this.#root, `${inboxFolder}/${name}`, text)
   }
 
-  /** The text of a file; `null` if there is none; or why it cannot be read, a sentence. */
+  /** Resolves with the text of a file, or why it is unreadable, a sentence; `null`: missing. */
   async read(name: string, limit: number): Promise<{ text: string } | { problem: string } | null> {
     const read = await readTextFile(join(this.path, name), limit)
     if (read.kind === 'gone') return null
     return read.kind === 'text' ? { text: read.text } : { problem: `The file cannot be read: ${read.problem}` }
   }
 
-  /** The state of a regular file, as of `fileState`; `null` if there is none. */
+  /** Resolves with the state of a regular file, see `fileState`; `null`: none. */
   async stateOf(name: string): Promise<{ key: string } | null> {
     return await fileState(join(this.path, name))
   }
 
-  /** When an entry of any kind was last changed, Unix time, ms; `null` if there is none. */
+  /** Resolves with the last change of any entry, Unix time, ms; `null`: none. */
   async changedAt(name: string): Promise<number | null> {
     return await lstat(join(this.path, name)).then(
       ({ ctimeMs }) => Math.floor(ctimeMs),
@@ -225,12 +225,12 @@ export class InboxFolder {
     return (await succeeds(unlink(path))) || (await succeeds(rmdir(path)))
   }
 
-  /** Whether the folder exists, and no part of its path is a link. */
+  /** Resolves with true if the folder exists, and no part of its path is a link. */
   async isReal(): Promise<boolean> {
     return (await findObstacle(this.#root, inboxFolder)) === null
   }
 
-  /** Whether a file that was just opened lies in the folder itself, not behind a link. */
+  /** Resolves with true if a just opened file is in the folder itself, not behind a link. */
   async holds(name: string): Promise<boolean> {
     const path = join(this.path, name)
     return (await realpath(path).catch(() => null)) === path
@@ -253,7 +253,7 @@ export class StreamWriter implements AsyncDisposable {
     this.#name = inboxFiles.stream(id)
   }
 
-  /** Appends text. Text that comes during a write goes into the next one. */
+  /** Appends text. Text that arrives during a write goes into the next write. */
   push(text: string): void {
     if (this.#left <= 0) return
     if (this.#waits === '') this.#writing = this.#writing.then(() => this.#writeOn())
@@ -300,12 +300,12 @@ export class StreamReader implements AsyncDisposable {
     this.#path = join(folder.path, inboxFiles.stream(id))
   }
 
-  /** Whether the stream has reached its maximum size, so that its end may be missing. */
+  /** True if the stream reached its maximum size, so its end may be missing. */
   get isCut(): boolean {
     return this.#offset >= inboxLimits.stream
   }
 
-  /** Whether any text was read. */
+  /** True if any text was read. */
   get hasBegun(): boolean {
     return this.#offset > 0
   }
@@ -348,7 +348,7 @@ type SweptFile = keyof typeof inboxFiles | 'half-written'
 
 /**
  * Removes the old files of requests. Other files stay.
- * @param rule `now`: Unix time, ms; `mostAge`: maximum age of a file, ms; `stays`: whether to keep a request's files
+ * @param rule `now`: Unix time, ms; `mostAge`: maximum age of a file, ms; `stays`: returns true to keep a request's files
  */
 export async function sweepInbox(
   folder: InboxFolder,

@@ -22,8 +22,8 @@ const MOST_READ_BYTES = 1024 * 1024
 type PromptText = { text: string } | { problem: string }
 
 /**
- * Reads the prompt of an agent that is given tasks: the person's if they have one, else the project's own
- * `.codemachine/agents/<name>.md` if it exists, else the usual one.
+ * Reads the prompt of an agent that gets tasks: the person's if they have one, else the project's own
+ * `.codemachine/agents/<name>.md` if it exists, else the default one.
  */
 export async function readAgentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
   const own = hasPersonsPrompt(agent) ? null : await readOwnPrompt(directory, agent.name)
@@ -44,12 +44,12 @@ export async function readOwnPrompt(directory: string, name: string): Promise<Pr
   return await readPrompt(join(root, file), file)
 }
 
-/** True if the prompt of an agent is one of the person's, which no project replaces. */
+/** Returns true if the person set the agent's prompt, which no project replaces. */
 function hasPersonsPrompt({ source }: Agent): boolean {
   return source?.of === 'person' && source.prompt !== undefined
 }
 
-/** Reads the prompt of an agent that the settings name, or else the one that codemachine ships. */
+/** Reads an agent's prompt from the settings, else the shipped one. */
 export async function readUsualPrompt(agent: Agent): Promise<AgentPrompt> {
   const { source } = agent
   if (source?.prompt !== undefined)
@@ -63,7 +63,7 @@ export async function readUsualPrompt(agent: Agent): Promise<AgentPrompt> {
 }
 
 /**
- * The developer instructions of an agent that is given a task: its prompt, and the path of its memory file.
+ * Returns the developer instructions of an agent that gets a task: its prompt, and the path of its memory file.
  * @param prompt the result of `readAgentPrompt` if left out
  */
 export async function agentInstructions(agent: Agent, directory: string, prompt?: AgentPrompt): Promise<PromptText> {
@@ -72,7 +72,7 @@ export async function agentInstructions(agent: Agent, directory: string, prompt?
   return { text: `${counts.text.trimEnd()}\n\n${memoryInstructions(agent, directory)}` }
 }
 
-/** Instructions and request in one text, for an engine that takes a single prompt. */
+/** Joins instructions and request, for an engine with a single prompt. */
 export function compositePrompt(instructions: string, request: string): string {
   return `${instructions.trimEnd()}\n\n${USER_REQUEST}\n${request}`
 }
@@ -102,7 +102,7 @@ export async function readPrompt(path: string, shown: string): Promise<PromptTex
   }
 }
 
-/** The prompt of a main agent with its placeholders filled in; `main`: the session's `MAIN.md`, relative to the work directory. */
+/** Fills the placeholders of a main agent's prompt; `main`: the session's `MAIN.md`, relative to the work directory. */
 export function fillPrompt(
   prompt: string,
   { directory, main, team }: { directory: string; main: string; team: readonly Agent[] },
@@ -118,7 +118,7 @@ export function fillPrompt(
 interface UnexpectedFile {
   /** Identifies the file and its present state; changes with the file. */
   stamp: string
-  /** A sentence that says what is wrong with it. */
+  /** Its problem, a sentence. */
   problem: string
 }
 
@@ -126,7 +126,7 @@ interface UnexpectedFile {
 interface PromptFolder {
   /** Prompts of enabled agents, by agent name. */
   own: ReadonlyMap<string, PromptText>
-  /** The agents that are there by their prompt alone. */
+  /** Agents defined only by their prompt. */
   agents: readonly Agent[]
   unexpected: readonly UnexpectedFile[]
 }
@@ -137,8 +137,8 @@ const FOLDER = promptPaths.agentsFolder
 const MOST_FILES = 200
 
 /**
- * Reads every `.codemachine/agents/*.md`: the prompt of an enabled agent of `given`, or that of an agent of its own, which
- * has a name that nobody has. Agents of `given` that come from there are read anew.
+ * Reads every `.codemachine/agents/*.md`: the prompt of an enabled agent of `given`, or an agent of its own with a new name.
+ * Agents of `given` from that folder are read again.
  */
 export async function readPromptFolder(directory: string, given: readonly Agent[]): Promise<PromptFolder> {
   const root = await realpath(directory)
@@ -155,7 +155,7 @@ export async function readPromptFolder(directory: string, given: readonly Agent[
   return { own, agents: found.added.map(({ agent }) => agent), unexpected: found.unexpected }
 }
 
-/** The agents but for those that are there by a prompt in the folder alone. */
+/** Returns the agents without those defined only by a prompt in the folder. */
 export function withoutFolder(agents: readonly Agent[]): readonly Agent[] {
   return agents.filter(({ source }) => source?.of !== 'folder')
 }
@@ -167,18 +167,18 @@ interface OtherFiles {
 
 const NOTHING_ELSE: OtherFiles = { added: [], unexpected: [] }
 
-/** The names of the agents with a usable prompt of the project's own, sorted. */
+/** Returns the sorted names of agents with a usable prompt of the project. */
 export function agentsWithOwnPrompt({ own }: PromptFolder): readonly string[] {
   return [...own].flatMap(([name, prompt]) => ('problem' in prompt ? [] : [name])).sort()
 }
 
-/** The problems of a project's prompts, one sentence each. */
+/** Returns the problems of a project's prompts, one sentence each. */
 export function promptProblems({ own, unexpected }: PromptFolder): readonly string[] {
   const unusable = [...own.values()].flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
   return [...new Set([...unexpected.map(({ problem }) => problem), ...unusable])]
 }
 
-/** What is in the folder beside the prompts of a team. */
+/** Finds the folder's files other than the team's prompts. */
 async function findOtherFiles(root: string, team: readonly Agent[]): Promise<OtherFiles> {
   const path = join(root, FOLDER)
   const { names, isCut } = await promptNames(path)
@@ -200,7 +200,7 @@ async function findOtherFiles(root: string, team: readonly Agent[]): Promise<Oth
   return { added, unexpected }
 }
 
-/** Why a prompt with this name counts for nobody, the end of a sentence; null if it counts. */
+/** Returns why a prompt of this name is ignored, the end of a sentence; null: it is used. */
 function problemOfFile(name: string, team: readonly Agent[]): string | null {
   const agent = team.find(each => each.name === name)
   if (agent !== undefined && hasPersonsPrompt(agent)) {
@@ -214,7 +214,7 @@ function problemOfFile(name: string, team: readonly Agent[]): string | null {
   return 'problem' in found ? found.problem : null
 }
 
-/** The agent of a prompt in the folder; or why there is none. */
+/** Resolves with the agent of a prompt in the folder, or why there is none. */
 async function ownAgent(
   root: string,
   name: string,
@@ -228,10 +228,10 @@ async function ownAgent(
   return { agent: { ...agentOfPrompt(name, prompt.text), source: { of: 'folder', place: file } }, prompt }
 }
 
-/** How many agents a project may have by their prompts alone: each is described to those who lead. */
+/** Limit of agents defined only by prompts: the leading agents get a description of each. */
 const MOST_OWN = 30
 
-/** The names of the `.md` files in a folder, without the ending. */
+/** Resolves with the names of the `.md` files in a folder, without the ending. */
 async function promptNames(path: string): Promise<{ names: readonly string[]; isCut: boolean }> {
   const names: string[] = []
   let files = 0
@@ -261,9 +261,9 @@ async function stampOf(path: string): Promise<string> {
 interface ProjectPromptsOptions {
   /** The work directory. */
   directory: string
-  /** The agents that may be given tasks. */
+  /** Agents that may get tasks. */
   team: readonly Agent[]
-  /** Whether there is a plan already: then the present prompts are fixed at once. */
+  /** True if a plan exists already: then the current prompts are fixed at once. */
   isPlanReady: boolean
   /** Called with each remark for the person, once per sentence. */
   tell(remark: string): void
@@ -271,20 +271,17 @@ interface ProjectPromptsOptions {
 
 /** The project's own prompts during a session with a plan. They are fixed when the plan is accepted; later changes do not apply. */
 interface ProjectPrompts {
-  /** Reads the folder. Unexpected files that were there before the session are reported to `tell` and left out. */
+  /** Reads the folder. Reports unexpected files from before the session to `tell`, and returns only newer ones. */
   look(): Promise<PromptFolder>
   /** Fixes the prompts for the rest of the session. */
   keep(prompts: PromptFolder): void
-  /** The agents that are there by their prompt alone, as they are fixed; none before that. */
+  /** Agents defined only by their prompt, as fixed; none before that. */
   agents(): readonly Agent[]
   /** The prompt that applies to an agent now. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
 
-/**
- * Opens the prompts of a session. To be called before the first round, so that the person's files are told from agents'
- * files.
- */
+/** Opens the prompts of a session. Call it before the first round, to tell the person's files from agents' files. */
 export async function openProjectPrompts(options: ProjectPromptsOptions): Promise<ProjectPrompts> {
   const { directory, team, isPlanReady, tell } = options
   const first = await readPromptFolder(directory, team)

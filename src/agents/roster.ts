@@ -6,17 +6,17 @@ import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.t
 import { agentOfPrompt, LEADING_AGENT_NAMES, loadAgents, problemOfName } from './agent.ts'
 import { readPrompt, readPromptFolder } from './prompts.ts'
 
-/** The agents of a work directory. `remarks`: which of the project's are passed over, and why, a sentence each. */
+/** The agents of a work directory. `remarks`: which of the project's are ignored, and why, a sentence each. */
 interface RosterHere {
   roster: AgentRoster
   remarks: readonly string[]
 }
 
 /**
- * Reads all agents of a work directory: those that ship, what the settings say of them and add, and those of which there
- * is only a prompt in `.codemachine/agents`. Throws a `UserError` of one sentence, with the place, for a mistake in the
- * person's settings; an agent of the project's that cannot be used, or has a name that is taken, is passed over.
- * @param directory null: there is no project yet
+ * Reads all agents of a work directory: shipped ones, those of the settings, and those with only a prompt in
+ * `.codemachine/agents`. Throws a `UserError` of one sentence, with the place, for a mistake in the person's settings.
+ * Ignores a project's agent that is unusable, or whose name is taken.
+ * @param directory null: no project yet
  */
 export async function readRoster(
   directory: string | null,
@@ -39,7 +39,7 @@ export async function readRoster(
   return { roster: { ...shipped, sub: [...sub, ...agents] }, remarks }
 }
 
-/** The agents with what a table says of one. Throws a `UserError` if it cannot. */
+/** Returns the agents with one table applied. Throws a `UserError` if the table is invalid. */
 async function withTable(
   agents: readonly Agent[],
   table: AgentTable,
@@ -83,7 +83,7 @@ async function newAgent(agents: readonly Agent[], table: AgentTable): Promise<Ag
 
 type ReadPrompt = { path: string; place: string; text: string }
 
-/** The prompt that a table names; undefined if it names none. Throws a `UserError` if it cannot be used. */
+/** Resolves with the prompt that a table names; undefined: none. Throws a `UserError` if it is unusable. */
 export async function promptOf({ name, prompt, places, folder }: AgentTable): Promise<ReadPrompt | undefined> {
   if (prompt === undefined) return undefined
   const place = places.prompt ?? ''
@@ -112,7 +112,7 @@ async function readBelow(root: string, prompt: string, path: string): ReturnType
 
 function fieldsOf({ model, effort, engine, enabled, description }: AgentTable): Partial<Agent> {
   return {
-    // What ships is of codex's models.
+    // Shipped models and efforts are codex's.
     ...(engine === undefined ? {} : { engine, model: null, modelReasoningEffort: null }),
     ...(model === undefined ? {} : { model }),
     ...(effort === undefined ? {} : { modelReasoningEffort: effort }),
