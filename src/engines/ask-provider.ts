@@ -5,18 +5,17 @@ import { version } from '../base/package.ts'
 import type { Provider, ProviderProblem } from '../core/shapes/provider.ts'
 
 interface AskProviderOptions {
-  /** The person's environment: keys are read from it. */
+  /** The person's environment, which has the keys. */
   env: Readonly<NodeJS.ProcessEnv>
   clock: Clock
-  /** Ends the question; it then answers null. */
+  /** Aborts the request, which then resolves with null. */
   signal: AbortSignal
 }
 
 /**
- * Asks a provider for its models (`GET <base_url>/models`), in at most 3 s, and answers why it cannot work, or null if nothing
- * speaks against it. Never rejects. The key goes to that address alone: no redirect is followed. A provider behind a proxy
- * that the environment names is not asked (`canBeAsked`); only its key is looked at.
- *
+ * Asks a provider for its models (`GET <base_url>/models`), in at most 3 s. Returns why it cannot work, or null if no
+ * problem is known. Never rejects. The key goes to that address only: redirects are not followed. A provider behind a proxy
+ * of the environment is not asked (`canBeAsked`); only its key is checked.
  * @param model that it has to have; null: any
  */
 export async function askProvider(
@@ -28,10 +27,8 @@ export async function askProvider(
 }
 
 /**
- * The same, but a provider that may only be busy is asked three times within 30 s before it counts as away. That is one
- * that accepts the question and does not answer in time, or answers that it cannot now.
- * A model on one's own machine answers nothing else while
- * it works.
+ * Like `askProvider`, but asks a possibly busy provider three times within 30 s before it counts as away. A busy one accepts
+ * the request and does not answer in time, or answers that it cannot now. A local model answers nothing else while it works.
  */
 export async function askPatiently(
   provider: Provider,
@@ -47,7 +44,7 @@ export async function askPatiently(
 }
 
 const MOST_TRIES = 3
-/** With three answers that are waited for, 30 s. */
+/** Delay between requests, ms: with the waits for three answers, 30 s in all. */
 const BETWEEN_MS = 10_500
 
 async function askOnce(
@@ -74,8 +71,8 @@ async function askOnce(
 }
 
 /**
- * The names of the models that a provider on this machine has, as it lists them; null if it is on another one, does not answer
- * within that time, or answers with anything else. Never rejects.
+ * Returns the names of the models on a provider of this machine. Null if it is on another machine, does not answer in time,
+ * or gives another answer. Never rejects.
  */
 export async function modelsOffered(
   provider: Provider,
@@ -92,8 +89,8 @@ export async function modelsOffered(
 }
 
 /**
- * `GET <base_url>/models`, within that time. `why`: why there was no answer; null: `signal` ended the question. `isLate`: it took
- * the question, or the way there is slow.
+ * Requests `GET <base_url>/models` within that time. `why`: reason for no answer; null: `signal` ended the request.
+ * `isLate`: the provider accepted the request, or the network is slow.
  */
 async function askForModels<T>(
   { baseUrl }: Provider,
@@ -125,7 +122,7 @@ async function askForModels<T>(
   }
 }
 
-/** Whether a provider is asked: not if codex asks a proxy for it, which Node does not use as codex does. What lies on this machine always is. */
+/** True if a provider can be asked: it is on this machine, or no proxy is set. Node uses proxies unlike codex. */
 export function canBeAsked({ baseUrl }: Pick<Provider, 'baseUrl'>, env: Readonly<NodeJS.ProcessEnv>): boolean {
   const url = new URL(baseUrl)
   if (isOnThisMachine(url)) return true
@@ -135,20 +132,20 @@ export function canBeAsked({ baseUrl }: Pick<Provider, 'baseUrl'>, env: Readonly
   return exempt.some(entry => isExempt(url, entry))
 }
 
-/** Whether the address of a provider is one of this machine. */
+/** True if the address of a provider is on this machine. */
 export function isOnThisMachine({ hostname }: URL): boolean {
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 const ANSWER_MS = 3_000
-/** The list of a service with all models of the world has half of it. */
+/** Longest answer, in bytes: twice the list of a service with all known models. */
 const MOST_BYTES = 4 * 1024 * 1024
 const REASON_CHARACTERS = 200
 const NAME_CHARACTERS = 60
-/** How many of its models a message names. */
+/** Most models that a message names. */
 const MOST_NAMES = 5
 
-/** The key of a provider; null if it has none. A message of `fetch` would repeat a key that no header can have. */
+/** Returns a provider's key; null: none. Rejects invalid header text: a message of `fetch` would repeat it. */
 function keyOf(
   { name, keyEnv }: Provider,
   env: Readonly<NodeJS.ProcessEnv>,
@@ -161,7 +158,7 @@ function keyOf(
   return { problem: `The environment variable ${keyEnv} of the provider ${name} does not hold a valid key.` }
 }
 
-/** Whether an entry of `NO_PROXY` names the host: `*`, a host and those below it, an address, or a range of them; a port may follow. */
+/** True if an entry of `NO_PROXY` matches: `*`, a host (or its parent), an address or a range; a port may follow. */
 function isExempt({ protocol, hostname, port }: URL, entry: string): boolean {
   const [, name = '', itsPort] = isIP(entry) === 0 ? (/^\[?(.*?)\]?(?::(\d+))?$/.exec(entry) ?? []) : ['', entry]
   if (itsPort !== undefined && itsPort !== (port || (protocol === 'https:' ? '443' : '80'))) return false
@@ -200,7 +197,7 @@ function problemOfStatus(provider: Provider, status: number): ProviderProblem | 
   }
 }
 
-/** At most 4 MiB of the body; what is longer is dropped. */
+/** Returns at most 4 MiB of the body, and drops the rest. */
 async function readBounded(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -212,7 +209,7 @@ async function readBounded(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The names in an answer `{ data: [{ id }] }`; null if it is not one, which says nothing. */
+/** Returns the names in an answer `{ data: [{ id }] }`; null for another format, which proves nothing. */
 function modelsIn(text: string): string[] | null {
   try {
     const { data } = Object(JSON.parse(text))
@@ -223,7 +220,7 @@ function modelsIn(text: string): string[] | null {
   }
 }
 
-/** A name without a tag is that with `:latest`, as ollama has it. */
+/** Returns a problem if the provider lacks the model. A name without a tag also matches `:latest`, as in ollama. */
 function problemOfModel({ name }: Provider, model: string, offered: string[] | null): ProviderProblem | null {
   if (offered === null || offered.includes(model) || offered.includes(`${model}:latest`)) return null
   const names = offered.slice(0, MOST_NAMES).map(each => brief(each, NAME_CHARACTERS))
@@ -232,7 +229,7 @@ function problemOfModel({ name }: Provider, model: string, offered: string[] | n
   return { kind: 'no-model', message: `The provider ${name} does not have the model ${model}; it has ${has}.` }
 }
 
-/** An error's code or message; `fetch failed` has what happened as its cause. */
+/** Returns the code or message of an error. The cause of `fetch failed` has the details. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   return brief(systemErrorCode(cause) ?? messageOf(cause), REASON_CHARACTERS)

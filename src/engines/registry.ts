@@ -1,7 +1,7 @@
 import type { EngineKind, EngineKinds } from '../core/engine.ts'
 import type { ExternalEngine } from '../core/shapes/external-engine.ts'
 
-/** Rounds on the real codex, each on an app-server of its own: the usual engine. */
+/** Runs rounds on the real codex, each on its own app-server: the usual engine. */
 const codex: EngineKind = {
   name: 'codex',
   sandbox: 'own',
@@ -12,7 +12,7 @@ const codex: EngineKind = {
   },
 }
 
-/** Rounds on `codex exec --json`. */
+/** Runs rounds on `codex exec --json`. */
 const exec: EngineKind = {
   name: 'exec',
   sandbox: 'own',
@@ -23,7 +23,7 @@ const exec: EngineKind = {
   },
 }
 
-/** Recordings of rounds, of which nothing is run. */
+/** Plays recordings of rounds, and runs nothing. */
 const replay: EngineKind = {
   name: 'replay',
   sandbox: 'none',
@@ -34,10 +34,10 @@ const replay: EngineKind = {
   },
 }
 
-/** The engines that come with codemachine. Each is loaded when a run is opened. */
+/** The engines of codemachine. Each is loaded when a run opens. */
 export const OWN_ENGINES: EngineKinds = new Map([codex, exec, replay].map(kind => [kind.name, kind]))
 
-/** The kind of an agent that the person's settings name: it is started by its first round, and loaded when a run is opened. */
+/** Returns the engine of an agent in the person's settings: loaded when a run opens, started by its first round. */
 export function acpEngine(external: ExternalEngine): EngineKind {
   return {
     name: external.name,

@@ -31,16 +31,16 @@ import type { AcpUpdates } from './acp-updates.ts'
 import { outcomeOfError, outcomeOfStop } from './outcome.ts'
 import type { ServedTools } from './tool-server.ts'
 
-/** How a round ends whose agent cannot reach its model. */
+/** Outcomes of a round whose agent may not reach its model. */
 const MAY_LACK_HOST: ReadonlySet<RoundOutcome['class']> = new Set(['silent', 'auth', 'network'])
-/** The longest message that is read, bytes. */
+/** Longest message that is read, in bytes. */
 const MOST_MESSAGE_BYTES = 16 * 1024 * 1024
-/** How often an agent may ask for permission in a turn before it counts as one that gets nowhere. */
+/** Most permission requests of an agent in a turn; more count as no progress. */
 const MOST_ASKED = 2_000
 
 /**
- * Runs rounds on a coding agent of another maker that speaks the Agent Client Protocol, version 1: one process a round. Its
- * whole process tree runs in codex's sandbox, with the rights of the rounds and the folders of its own.
+ * Runs rounds on another maker's coding agent over the Agent Client Protocol, version 1: one process per round. Its whole
+ * process tree runs in codex's sandbox, with the rights of the rounds and its own folders.
  */
 export class AcpEngine implements Engine {
   readonly name: string
@@ -53,13 +53,13 @@ export class AcpEngine implements Engine {
 
   constructor(external: ExternalEngine, options: EngineSetup) {
     this.name = external.name
-    // The box is codex's, whichever agent is in it.
+    // The sandbox is codex's for every agent.
     this.version = options.binary.version
     this.#external = external
     this.#options = options
   }
 
-  /** Made where a thread is on it: each run has every engine open. */
+  /** Created with its first thread: each run opens every engine. */
   get #rights(): Rights {
     this.#begun ??= new Rights({ ...this.#options, overrides: [], work: 'round' })
     return this.#begun
@@ -74,7 +74,7 @@ export class AcpEngine implements Engine {
     return refusalOf(thread, this.name)
   }
 
-  /** Has the agent begin a session in its box, and ends it: what it says of itself, or why it cannot work. Never rejects. */
+  /** Starts and ends a session of the agent. Returns its name, or why it cannot work. Never rejects. */
   async greet(): Promise<{ agent: string } | RoundOutcome> {
     return await this.#round({ ...THREAD_OF_TRY, readOnly: true }).greet()
   }
@@ -125,11 +125,11 @@ export class AcpEngine implements Engine {
   }
 }
 
-/** The longest that its sandbox is waited for, ms. */
+/** Longest wait for its sandbox, ms. */
 const TRY_MS = 15_000
 const THREAD_OF_TRY: ThreadSpec = { agent: 'sandbox', developerInstructions: '', model: null, effort: null }
 
-/** Why an agent of another maker cannot have a thread, a sentence; null: it can. */
+/** Returns a sentence on why this agent cannot run a thread; null: it can. */
 function refusalOf({ provider, noShell, args = [] }: Partial<ThreadSpec>, name: string): string | null {
   if (provider !== undefined && provider !== CODEX_PROVIDER)
     return `The engine ${name} has models of its own; use the engine codex with the provider ${provider}.`
@@ -139,7 +139,7 @@ function refusalOf({ provider, noShell, args = [] }: Partial<ThreadSpec>, name: 
   return null
 }
 
-/** The arguments of codex that run a command in the box of a thread. */
+/** Returns the arguments of codex that run a command in the sandbox of a thread. */
 function boxed(
   command: readonly string[],
   thread: ThreadSpec,
@@ -147,7 +147,7 @@ function boxed(
   { directory, sandbox, platform }: Pick<EngineSetup, 'directory' | 'sandbox' | 'platform'>,
 ): readonly string[] {
   const { network } = external
-  // The tools are on this machine.
+  // The tools are served on this machine.
   const hosts = network === true || !thread.tools?.length ? network : [...network, loopbackOfTools(platform)]
   const overrides = boxOverrides(thread, directory, sandbox, { ...external, network: hosts })
   const isKept = hosts !== true && !sandbox.network && platform !== 'win32'
@@ -155,11 +155,11 @@ function boxed(
   return ['sandbox', ...overrides.flatMap(pair => ['-c', pair]), '--', ...guarded]
 }
 
-/** Runs a command only where codex has set up its proxy: a later codex might drop the feature, and open the network. */
+/** Runs a command only behind codex's proxy: a later codex might drop that feature and open the network. */
 const KEPT_TO_HOSTS =
   '[ "$CODEX_NETWORK_PROXY_ACTIVE" = 1 ] || { echo "This codex does not keep the agent to its hosts; network = true in its table lets it reach all." >&2; exit 1; }; exec "$@"'
 
-/** Where the tools of a thread are served. On Linux `127.0.0.1` is that of the box, and this leads to the machine. */
+/** Returns the address of a thread's tools. On Linux, `127.0.0.1` is only the sandbox's own loopback. */
 function loopbackOfTools(platform: NodeJS.Platform): string {
   return platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
 }
@@ -168,13 +168,13 @@ interface AcpRoundOptions extends EngineSetup {
   external: ExternalEngine
   thread: ThreadSpec
   rights: Rights
-  /** Called once, when nothing of it runs or will run. */
+  /** Called once, when no process of it runs or will run. */
   onOver(): void
 }
 
 /** A connection to an agent that has a session. */
 interface Session {
-  /** Name and version, as it says them itself. */
+  /** Name and version, as the agent reports them. */
   agent: string
   server: AppServer
   connection: ClientConnection
@@ -195,19 +195,19 @@ class AcpRound implements PreparedRound {
   readonly #feed: RoundFeed
   readonly #activity: Activity
   readonly #over = Promise.withResolvers<void>()
-  /** Aborted when it is to end. */
+  /** Aborted when the round must end. */
   readonly #leaving = new AbortController()
   #session: Session | null = null
   #server: AppServer | null = null
-  /** Served from before its session begins until it has ended, however that is. */
+  /** Its tools, served from before its session until after it. */
   #tools: ServedTools | null = null
   #run: RoundRun | null = null
   #isTurnOn = false
-  /** Whether the agent has done or said anything. */
+  /** True once the agent has done or said anything. */
   #hasDone = false
   #asked = 0
   #isOver = false
-  /** Why it is being ended: the first cause counts. */
+  /** The cause of its end; the first counts. */
   #cause: RoundOutcome | null = null
 
   constructor(options: AcpRoundOptions) {
@@ -217,12 +217,12 @@ class AcpRound implements PreparedRound {
     this.#activity = new Activity(options.clock.monotonic())
   }
 
-  /** Resolves at once, or when a process that is being ended has ended. */
+  /** Resolves at once, or after a process that must end has ended. */
   get ending(): Promise<void> {
     return this.#cause !== null || this.#leaving.signal.aborted ? this.#over.promise : Promise.resolve()
   }
 
-  /** What the agent says of itself, once it has begun a session; or why it begins none. */
+  /** Returns the agent's name and version after the start of a session, or why none starts. */
   async greet(): Promise<{ agent: string } | RoundOutcome> {
     const silent: RoundRun = { round: 0, input: '', onEvent() {}, onLive() {}, onRecord() {} }
     this.#feed.open(silent)
@@ -231,7 +231,7 @@ class AcpRound implements PreparedRound {
     return 'class' in started ? started : { agent: started.agent }
   }
 
-  /** The protocol has no word for it. */
+  /** Returns null: the protocol has no usage limits. */
   async limits(): Promise<null> {
     return null
   }
@@ -275,7 +275,7 @@ class AcpRound implements PreparedRound {
     return isAlive && (end === 'network' || (end === 'worked' && this.#run?.keepsThread === true))
   }
 
-  /** With the hosts that it reaches, where it did nothing: one that it lacks may be why, and the agent does not say. */
+  /** Adds the reachable hosts to the outcome if the agent did nothing: it may lack one and does not say so. */
   #withHosts(outcome: RoundOutcome): RoundOutcome {
     const { external, sandbox } = this.#options
     const { name, network } = external
@@ -293,10 +293,10 @@ class AcpRound implements PreparedRound {
     return await this.#turn(started, promptOf(this.thread, run))
   }
 
-  /** Starts the agent, and a session of it. */
+  /** Starts the agent and a session. */
   async #start(run: RoundRun): Promise<Session | RoundOutcome> {
     const { directory, external, clock, requestMs, codemachineVersion, log } = this.#options
-    // Loaded where an agent is started, for every run has these engines open.
+    // Import here, not at the top: every run opens these engines.
     const [{ client, methods, ndJsonStream, PROTOCOL_VERSION }, { AcpUpdates }] = await Promise.all([
       import('@agentclientprotocol/sdk'),
       import('./acp-updates.ts'),
@@ -362,7 +362,7 @@ class AcpRound implements PreparedRound {
       if (id === null) return config(`${external.name} began no session: its answer to session/new has no sessionId.`)
       updates = new AcpUpdates(directory, id)
       const session = { agent: agentOf(hello), server, connection, id, updates }
-      // From here on `#leave` ends it, whatever comes of the model.
+      // From here on, `#leave` ends it, even if the choice of the model fails.
       this.#session = session
       await this.#chooseMode(created, id, ask)
       await this.#choose(created, id, ask)
@@ -374,7 +374,7 @@ class AcpRound implements PreparedRound {
     }
   }
 
-  /** Where its program lies: never where an agent can write. */
+  /** Returns the path of its program, never in a place that an agent can write. */
   async #program(): Promise<{ path: string } | RoundOutcome> {
     const { external, env, platform, directory, sandbox } = this.#options
     const [name] = external.command
@@ -396,7 +396,7 @@ class AcpRound implements PreparedRound {
     const { rights, external, sandbox } = this.#options
     const { env, forCommands } = rights.shielded
     const own: NodeJS.ProcessEnv = { ...env, ...external.env }
-    // Codex starts no git for its sandbox command; what its rounds are kept from is the business of the box here.
+    // Codex starts no git for its sandbox command, so only the sandbox protects the paths here.
     for (const [variable, value] of Object.entries(forCommands)) {
       if (variable === pathVariable(env)) continue
       if (value === null) delete own[variable]
@@ -411,7 +411,7 @@ class AcpRound implements PreparedRound {
     return server
   }
 
-  /** The tools of the thread, where the agent takes them; null: none are offered. */
+  /** Serves the tools of the thread if the agent supports that; null: it does not, or there are none. */
   async #offer(run: RoundRun, hello: unknown): Promise<ServedTools | null> {
     const { tools = [] } = this.thread
     const { onToolCall } = run
@@ -432,7 +432,7 @@ class AcpRound implements PreparedRound {
     })
   }
 
-  /** Has it ask nobody, where it offers such a mode; else it asks, and is told yes. */
+  /** Selects a mode without permission requests if the agent has one; otherwise each request is allowed. */
   async #chooseMode(
     created: unknown,
     sessionId: string,
@@ -448,7 +448,7 @@ class AcpRound implements PreparedRound {
     })
   }
 
-  /** Sets model and effort of the thread, and says in a sentence what the agent does not take. */
+  /** Sets model and effort of the thread. Warns in a sentence about a value that the agent refuses. */
   async #choose(
     created: unknown,
     sessionId: string,
@@ -504,11 +504,11 @@ class AcpRound implements PreparedRound {
     }
     for (const each of updates.end(usage)) this.#take(each)
     this.#isTurnOn = false
-    // What was to be stopped and came to its end all the same did its work.
+    // A turn that ended normally despite a stop did its work.
     return outcome.class === 'worked' ? outcome : (this.#cause ?? outcome)
   }
 
-  /** The answer of the agent, unless it ends before, or is silent for so long, ms; null: it may take its time. */
+  /** Returns the agent's answer. Throws if the agent ends first or is silent for `mostMs`, ms; null: no limit. */
   async #within(server: AppServer, answer: Promise<unknown>, mostMs: number | null, method: string): Promise<unknown> {
     const { clock } = this.#options
     const over = new AbortController()
@@ -530,14 +530,14 @@ class AcpRound implements PreparedRound {
       return { class: 'silent', message: `${name} did not answer ${error.method} within ${requestMs / 1000} s.` }
     const { RequestError } = await import('@agentclientprotocol/sdk')
     if (error instanceof RequestError) return outcomeOfError(error, clock.now(), this.#session?.updates.fullUntil)
-    // A connection that broke says less than the process behind it, which ends a moment later.
+    // The exit of the process, a moment later, says more than the broken connection.
     const exit = error instanceof Gone ? error.exit : await server.close()
     const message = describeExit(exit).replace(/^codex\b/, name)
     const isLasting = isStarting && exit.reason === 'exited' && (exit.code === 126 || exit.code === 127)
     return { class: isLasting || exit.reason === 'not-started' ? 'config' : 'crashed', message }
   }
 
-  /** Says yes: what it may do is what its box lets it do. */
+  /** Allows everything: the sandbox is the limit. */
   #permit({ options }: { options: readonly { optionId: string; kind: string }[] }) {
     this.#asked += 1
     if (this.#asked > MOST_ASKED) {
@@ -554,7 +554,7 @@ class AcpRound implements PreparedRound {
     this.#take({ method: 'warning', params: { threadId: null, message } } as unknown as ServerNotification)
   }
 
-  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  /** Logs and ignores a message that it cannot handle, because the wire is open. */
   #take(message: ServerNotification): void {
     const { clock, log, external } = this.#options
     try {
@@ -569,7 +569,7 @@ class AcpRound implements PreparedRound {
     }
   }
 
-  /** Ends it, for this cause if it is the first: the agent is told, and its process ended if it does not come to its end. */
+  /** Ends the round with this cause if it is the first. Tells the agent, and ends its process if it does not stop. */
   async #end(cause: RoundOutcome): Promise<void> {
     if (this.#isOver) return
     this.#cause ??= cause
@@ -600,7 +600,7 @@ class AcpRound implements PreparedRound {
   }
 }
 
-/** One that the person names by its path may lie in a temporary directory, as codex may. */
+/** Returns a program that the person named by path. It may be in a temporary directory, like codex. */
 async function namedProgram(
   file: string,
   { workDirectory, gitDirectories, elsewhere }: WritableByAgents,
@@ -610,7 +610,7 @@ async function namedProgram(
   return isInReach ? { path: null, passedOver: [file] } : { path: file, passedOver: [] }
 }
 
-/** The agent did not answer in time. */
+/** Thrown if the agent did not answer in time. */
 class Late {
   readonly method: string
 
@@ -619,7 +619,7 @@ class Late {
   }
 }
 
-/** The agent's process ended first. */
+/** Thrown if the agent's process ended first. */
 class Gone {
   readonly exit: AppServerExit
 
@@ -638,7 +638,7 @@ function config(message: string): RoundOutcome {
   return { class: 'config', message }
 }
 
-/** Instructions, request and the form of the answer in one text: the protocol has one prompt. */
+/** Joins instructions, request and answer format in one text, because the protocol has only one prompt. */
 function promptOf({ developerInstructions }: ThreadSpec, { input, outputSchema }: RoundRun): string {
   const parts = [developerInstructions.trimEnd(), input]
   if (outputSchema !== undefined)

@@ -4,11 +4,11 @@ import type { ServerNotification } from '../../../protocol/codex.ts'
 import { clipEnd } from '../../base/text.ts'
 import { memberOf, numberMember, stringMember } from '../codex/wire.ts'
 
-/** The most of one message or thought that is kept, in characters. */
+/** Longest kept message or thought, in characters. */
 const MOST_TEXT = 1024 * 1024
-/** The most of what one tool printed, or of a file in a diff, in characters. */
+/** Longest output of one tool, or file in a diff, in characters. */
 const MOST_OUTPUT = 256 * 1024
-/** Tools of one turn that are followed at once. */
+/** Most tools of one turn that are followed at once. */
 const MOST_OPEN = 1_000
 
 type Said = { method: string; params: object }
@@ -20,7 +20,7 @@ interface OpenText {
   text: string
 }
 
-/** A tool, as the agent has told of it so far. */
+/** A tool call, as the agent has reported it so far. */
 interface OpenTool {
   id: string
   kind: string
@@ -31,13 +31,13 @@ interface OpenTool {
   paths: readonly string[]
   rawInput: unknown
   rawOutput: unknown
-  /** What a terminal of the agent's own showed, and the exit code of its command; null: not told. */
+  /** Output and exit code of the agent's own terminal; null: not reported. */
   terminal: { output: string; exitCode: number | null } | null
 }
 
 /**
- * Says in the words of an app-server what the updates of one session of the Agent Client Protocol say, so that both are
- * translated, journaled and replayed by the same code. What is not known keeps its name, and is passed over.
+ * Translates the updates of one session of the Agent Client Protocol into app-server notifications. So the same code
+ * translates, journals and replays both. Unknown updates keep their name and are skipped.
  */
 export class AcpUpdates {
   readonly #directory: string
@@ -50,7 +50,7 @@ export class AcpUpdates {
   #contextWindow: number | null = null
   #fullUntil: number | null = null
 
-  /** When the usage window that is used up resets, as Claude's agent told last, Unix time in ms; null: none is. */
+  /** Reset time of the full usage window that Claude's agent last reported, Unix time in ms; null: none is full. */
   get fullUntil(): number | null {
     return this.#fullUntil
   }
@@ -68,12 +68,12 @@ export class AcpUpdates {
     ])
   }
 
-  /** The notifications that an update stands for. */
+  /** Returns the notifications for an update. */
   take(update: SessionUpdate): ServerNotification[] {
     return this.#as(this.#said(update))
   }
 
-  /** Ends what is open. `usage`: that of the turn as the agent gave it, `unknown` where it gives none. */
+  /** Ends all open texts and tools. `usage`: the agent's usage of the turn, `unknown` if it reports none. */
   end(usage: unknown): ServerNotification[] {
     const open = [...this.#tools.values()].filter(({ isOver }) => !isOver)
     this.#tools.clear()
@@ -152,7 +152,7 @@ export class AcpUpdates {
   #tool(update: object): Said[] {
     const id = stringMember(update, 'toolCallId') ?? 'tool'
     const before = this.#tools.get(id)
-    // What has ended is told once, and an agent that opens tools without end is not followed for ever.
+    // Report an end only once. Do not follow an agent that opens tools without end.
     if (before?.isOver || (before === undefined && this.#tools.size >= MOST_OPEN)) return []
     const content = memberOf(update, 'content')
     const locations = memberOf(update, 'locations')
@@ -211,7 +211,7 @@ export class AcpUpdates {
     const cached = (numberMember(usage, 'cachedReadTokens') ?? 0) + (numberMember(usage, 'cachedWriteTokens') ?? 0)
     const total = {
       totalTokens: numberMember(usage, 'totalTokens') ?? input + cached + output,
-      // Codex counts what came from the cache as input.
+      // Codex counts cached tokens as input.
       inputTokens: input + cached,
       cachedInputTokens: numberMember(usage, 'cachedReadTokens') ?? 0,
       outputTokens: output,
@@ -236,7 +236,7 @@ function textItem({ type, id, text }: OpenText): object {
   return type === 'agentMessage' ? { type, id, text, phase: null } : { type, id, summary: [text], content: [] }
 }
 
-/** What a tool printed: the texts of its content, else what it gave back as it is. */
+/** Returns the output of a tool: the texts of its content, otherwise its raw output. */
 function outputOf({ content, rawOutput, terminal }: OpenTool): string {
   if (terminal !== null) return terminal.output
   const texts = content.flatMap(each => {
@@ -249,7 +249,7 @@ function outputOf({ content, rawOutput, terminal }: OpenTool): string {
   return clipEnd(said, MOST_OUTPUT)
 }
 
-/** Agents that run commands in a terminal of their own tell of it beside the protocol (`clientCapabilities._meta.terminal_output`). */
+/** Returns the output of an agent's own terminal, an extension (`clientCapabilities._meta.terminal_output`). */
 function terminalOf(meta: unknown, before: OpenTool['terminal']): OpenTool['terminal'] {
   const data = stringMember(memberOf(meta, 'terminal_output'), 'data')
   const code = numberMember(memberOf(meta, 'terminal_exit'), 'exit_code')

@@ -3,13 +3,15 @@ import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
 import { INTERRUPTED, withRetryAt } from '../codex/classify.ts'
 import { memberOf, stringMember } from '../codex/wire.ts'
 
-/** The code of the protocol for an agent without a login. */
+/** Protocol code for an agent without a login. */
 const AUTH_REQUIRED = -32000
-/** The code of the protocol for what was cancelled. */
+/** Protocol code for a cancelled request. */
 const CANCELLED = -32800
 const MOST_WORDS = 2_000
 
-/** The outcome of a turn by the `stopReason` of `session/prompt`. An agent that stops at a bound of its own has worked. */
+/**
+ * Returns the outcome of a turn for the `stopReason` of `session/prompt`. An agent that stops at its own limit has worked.
+ */
 export function outcomeOfStop(stopReason: unknown): RoundOutcome {
   switch (stopReason) {
     case 'end_turn':
@@ -30,8 +32,8 @@ export function outcomeOfStop(stopReason: unknown): RoundOutcome {
 }
 
 /**
- * The outcome of a request that the agent answered with an error. The protocol has one code for a missing login, and
- * Claude's agent names a kind; all else is told by the agent's words. An unknown error counts as a temporary failure of the network.
+ * Returns the outcome of a request that the agent answered with an error. The protocol has one code for a missing login, and
+ * Claude's agent names a kind; otherwise the words decide. An unknown error counts as a temporary network failure.
  * @param now Unix time, ms
  * @param fullUntil when a usage window that is used up resets, Unix time in ms; null: the agent told of none
  */
@@ -49,7 +51,7 @@ export function outcomeOfError(error: unknown, now: number, fullUntil: number | 
   return withRetryAt({ class: named ?? 'network', message }, now)
 }
 
-/** What Claude's agent names in `data.errorKind` (measured with claude-agent-acp 0.101). */
+/** Kinds in `data.errorKind` of Claude's agent (measured with claude-agent-acp 0.101). */
 const KINDS: Readonly<Record<string, RoundClass>> = {
   authentication_failed: 'auth',
   oauth_org_not_allowed: 'auth',
@@ -61,7 +63,7 @@ const KINDS: Readonly<Record<string, RoundClass>> = {
   invalid_request: 'refused',
 }
 
-/** The first row that holds decides. */
+/** Words of errors and their classes; the first match decides. */
 const ERRORS: readonly (readonly [RegExp, RoundClass])[] = [
   [/\b(?:usage|session|weekly|5-hour|five-hour|daily) limit\b/i, 'window'],
   [

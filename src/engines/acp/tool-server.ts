@@ -7,20 +7,20 @@ import type { HostTool, ToolAnswer, ToolCall } from '../../core/engine.ts'
 
 const TOOL_SERVER = 'codemachine'
 
-/** The tools of a thread, while they are served. */
+/** The served tools of a thread. */
 export interface ServedTools extends AsyncDisposable {
-  /** The name under which an agent finds them. */
+  /** Name of the server for the agent. */
   name: string
-  /** Where: `http://127.0.0.2:40123/mcp`. */
+  /** Address: `http://127.0.0.2:40123/mcp`. */
   url: string
-  /** The value of the header `authorization` that each request has to have. */
+  /** Required value of the header `authorization`. */
   authorization: string
 }
 
 interface ToolServerOptions {
   tools: readonly HostTool[]
   version: string
-  /** The address that it listens at. */
+  /** Address on which it listens. */
   host: string
   /** Answers a call; `over` is aborted when nobody waits for the answer any more. */
   answer(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
@@ -28,7 +28,7 @@ interface ToolServerOptions {
 
 const HEADERS_MS = 10_000
 
-/** Serves a thread's tools over MCP on loopback, to who has the key: an agent in its box reaches nothing else of this process. */
+/** Serves a thread's tools over MCP on loopback to clients with the key: agents reach nothing else of this process. */
 export async function serveTools({ tools, version, host, answer }: ToolServerOptions): Promise<ServedTools> {
   const authorization = `Bearer ${randomBytes(32).toString('base64url')}`
   const handler = createMcpHandler(() => {

@@ -8,24 +8,24 @@ import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import type { ProcessIdentity } from '../../platform/processes.ts'
 
-/** The last bytes of stderr that are kept. */
+/** Number of last bytes of stderr that are kept. */
 const STDERR_BYTES = 32 * 1024
-/** How long pipes may stay open after the process has ended: what it left running can hold them. */
+/** Time that pipes may stay open after the end of the process, ms: leftover processes can hold them. */
 const PIPE_GRACE_MS = 250
-/** From SIGTERM to SIGKILL. */
+/** Delay between SIGTERM and SIGKILL, ms. */
 const KILL_GRACE_MS = 1_000
-/** From SIGKILL to giving the process up: the kernel may hold one for as long as a disk does not answer. */
+/** Delay after SIGKILL until the process is given up, ms: the kernel may hold it while a disk does not answer. */
 const GIVE_UP_MS = 5_000
 
-/** The longest that a timer can be set to. */
+/** Longest time of a timer, ms. */
 export const LONGEST_WAIT_MS = 2 ** 31 - 1
 
-/** How an app-server ended. */
+/** The end of an app-server. */
 export type AppServerExit =
   | { reason: 'not-started'; error: Error; stderr: string }
   | { reason: 'exited'; code: number; stderr: string }
   | { reason: 'killed'; signal: string; stderr: string }
-  /** It was killed and lives on, or hangs in the kernel; it is left behind. */
+  /** The process survived SIGKILL or hangs in the kernel; it is left behind. */
   | { reason: 'not-ended'; stderr: string }
 
 /**
@@ -42,9 +42,9 @@ export interface AppServer {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly exit: Promise<AppServerExit>
-  /** Ends the process and its group; resolves like `exit`. May be called again. */
+  /** Ends the process and its group; resolves like `exit`. Can be called repeatedly. */
   close(): Promise<AppServerExit>
-  /** The last 32 KiB of stderr. */
+  /** Returns the last 32 KiB of stderr. */
   stderr(): string
 }
 
@@ -53,14 +53,14 @@ export interface AppServerOptions {
   path: string
   /** Arguments before `command`. */
   args: readonly string[]
-  /** What codex is to be, and the arguments of that. Default: `app-server`. */
+  /** Subcommand of codex with its arguments. Default: `app-server`. */
   command?: readonly string[]
   env: NodeJS.ProcessEnv
   directory: string
   clock: Clock
-  /** From closing stdin to SIGTERM, ms. */
+  /** Delay between the close of stdin and SIGTERM, ms. */
   endMs: number
-  /** Sends a signal to the process and what is in its group (platform/processes). */
+  /** Sends a signal to the process and its group (platform/processes). */
   signalTree: (pid: number, signal: 'SIGTERM' | 'SIGKILL') => void | Promise<void>
 }
 
@@ -118,7 +118,7 @@ export function startAppServer(options: AppServerOptions): AppServer {
     return await exit
   }
 
-  /** What waits for the end waits no longer, this process itself among it. */
+  /** Stops all waits for the end, also this process's own. */
   function leaveBehind(): void {
     closePipes()
     child.unref()
@@ -140,8 +140,8 @@ export function startAppServer(options: AppServerOptions): AppServer {
 }
 
 /**
- * The child, or why there is none. The system's refusal comes in three ways: thrown (ENOTDIR), as the event of a child
- * without pipes (EMFILE), or as that of one that has them (ENOENT); the last is left to the caller.
+ * Returns the child, or why there is none. The system refuses in three ways. It throws (ENOTDIR), or emits an error from a
+ * child without pipes (EMFILE) or with pipes (ENOENT). The caller handles the last.
  */
 function spawnChild({
   path,
@@ -206,35 +206,35 @@ export class Tail {
   }
 }
 
-/** How codex is run in a work directory. */
+/** Options to run codex in a work directory. */
 export interface CodexOptions {
   /** The native codex binary. */
   binary: { path: string }
-  /** `key=value` pairs that the person hands to codex with `-c`. */
+  /** The person's `key=value` pairs for codex's `-c`. */
   overrides: readonly string[]
-  /** The person's environment, `CODEX_HOME` included: what commands of agents have. */
+  /** The person's environment with `CODEX_HOME`, which agents' commands get. */
   env: NodeJS.ProcessEnv
   directory: string
-  /** That of the rounds. */
+  /** Sandbox of the rounds. */
   sandbox: SandboxChoice
-  /** A folder that app-servers search first for programs, and commands do not; left out or null: none. */
+  /** A folder that only app-servers search first for programs, not commands; undefined or null: none. */
   firstOnPath?: string | null
-  /** Key of the records, and this process: what the marks of app-servers say. */
+  /** Key of the records, and this process, for the marks of app-servers. */
   key: string
   owner: ProcessIdentity
-  /** Finds what they leave running without the mark; left out or null: it is not found. */
+  /** Finds leftover processes without the mark; undefined or null: they are not found. */
   controlGroup?: StrayFinder | null
   platform: NodeJS.Platform
   clock: Clock
   codemachineVersion: string
   /** Deadline of a request to codex, ms. */
   requestMs: number
-  /** What codex gets to end by itself, and what it left running then, ms. */
+  /** Time for codex to end by itself, and then for its leftover processes, ms. */
   endMs: number
   log(message: string): void
-  /** Told a sentence that a person should know; left out: it is logged. */
+  /** Called with a sentence for a person; undefined: it is logged. */
   onWarning?: ((sentence: string) => void) | undefined
-  /** As of `EngineSetup`. */
+  /** Called with ended commands, as in `EngineSetup`. */
   onEnded?: ((commands: readonly string[]) => void) | undefined
 }
 
@@ -254,26 +254,26 @@ export interface AppServersOptions
     | 'onWarning'
     | 'onEnded'
   > {
-  /** What each is for, as it is logged: `round`. */
+  /** Purpose of each, for the log: `round`. */
   work: string
 }
 
-/** What is codex's own: itself, its sandbox and the shells in which its commands run; and what has ended meanwhile. */
+/** Matches codex's own processes (codex, sandbox, shells of commands) and processes that have ended. */
 const OF_CODEX = /^$|^\S*(?:codex|bwrap)\S*(?: |$)/
-/** How many processes a warning names. */
+/** Most processes that a warning names. */
 const MOST_NAMED = 5
 
-/** How often, at most, what they left running is looked for without being asked for, ms. */
+/** Shortest interval between automatic searches for leftover processes, ms. */
 const SWEEP_MS = 5_000
 
-/** Makes the mark of each start of this process unique. */
+/** Counter that makes the mark of each start unique in this process. */
 let started = 0
 
-/** Starts app-servers with a mark in their environment, and ends by that mark what they leave running. */
+/** Starts app-servers with a mark in their environment, and ends their leftover processes by that mark. */
 export class AppServers {
   readonly #options: AppServersOptions
   readonly #running = new Set<AppServer>()
-  /** Marks of those that have ended and whose leftovers have not been looked for, each with the pid of its app-server, if it was one's. */
+  /** Marks of ended app-servers whose leftovers have not been searched, with the pid of the app-server if there was one. */
   readonly #unswept = new Map<string, number | undefined>()
   readonly #closed = new AbortController()
   #sweeping: Promise<void> = Promise.resolve()
@@ -285,7 +285,7 @@ export class AppServers {
   }
 
   /**
-   * Starts one, or another codex (`AppServerOptions.command`); its owner closes it. What it leaves running is ended soon
+   * Starts an app-server, or another codex (`AppServerOptions.command`); its owner closes it. Its leftovers are ended soon
    * after it.
    * @param env what it runs with, but for the mark
    * @param more `key=value` pairs that count before the person's
@@ -300,7 +300,7 @@ export class AppServers {
     return this.#start({ path: binary.path, args, ...(command && { command }) }, env)
   }
 
-  /** Starts another program in the place of codex, with the person's rights: only where nothing is kept from the rounds. */
+  /** Starts another program instead of codex with the person's rights: only if the rounds have full access. */
   startOther([path = '', ...args]: readonly string[], env: NodeJS.ProcessEnv): { server: AppServer; mark: string } {
     return this.#start({ path, args, command: [] }, env)
   }
@@ -336,19 +336,19 @@ export class AppServers {
     return { server, mark }
   }
 
-  /** A mark of its own for one command of an app-server that runs others; `hasEnded` is told when it has ended. */
+  /** Returns a mark for one command of a shared app-server; call `hasEnded` at its end. */
   mark(): string {
     const { key, owner } = this.#options
     return makeMark({ key, owner, n: started++ })
   }
 
-  /** What has this mark is ended by the next sweep, which comes soon. */
+  /** Schedules a sweep that ends the processes with this mark. */
   hasEnded(mark: string): void {
     this.#unswept.set(mark, undefined)
     this.#sweepSoon()
   }
 
-  /** Says that an agent's commands run in it from now on, until it has ended. */
+  /** Notes that an agent's commands run in it from now until its end. */
   works(server: AppServer): void {
     const over = this.#options.controlGroup?.works()
     if (over !== undefined) void server.exit.then(over)
@@ -358,7 +358,7 @@ export class AppServers {
     return this.#running.has(server)
   }
 
-  /** Ends what those that have ended left running; what could not be looked for is looked for the next time. */
+  /** Ends the leftovers of ended app-servers. A failed search is repeated next time. */
   sweep(): Promise<void> {
     this.#lastSweep = this.#options.clock.monotonic()
     this.#sweeping = this.#sweeping.then(async () => {
@@ -374,14 +374,14 @@ export class AppServers {
     return this.#sweeping
   }
 
-  /** Ends all of them; resolves when no process is left. */
+  /** Ends all app-servers; resolves when no process is left. */
   async close(): Promise<void> {
     this.#closed.abort()
     await Promise.all([...this.#running].map(server => server.close()))
     await this.sweep()
   }
 
-  /** Sweeps now or, if that was done just now, once its time has come: what one left is not to disturb the next. */
+  /** Sweeps now, or after the interval since the last sweep. */
   #sweepSoon(): void {
     if (this.#sweepIsDue || this.#closed.signal.aborted) return
     this.#sweepIsDue = true
@@ -393,10 +393,7 @@ export class AppServers {
     })
   }
 
-  /**
-   * Detached commands outlive the process group of their app-server, and are found by its mark; those that have thrown
-   * it away, by its session, or by the control group.
-   */
+  /** Ends leftover processes: by the mark of their app-server, or without it by its session or control group. */
   async #endLeftovers(marks: ReadonlyMap<string, number | undefined>): Promise<void> {
     if (marks.size === 0) return
     const { clock, platform, owner, endMs, controlGroup } = this.#options
@@ -418,12 +415,12 @@ export class AppServers {
   }
 }
 
-/** Lines of codex's log, which do not say why it ended. */
+/** Matches lines of codex's log, which do not give the reason of an exit. */
 const LOG_LINE = /^\s*\d{4}-\d\d-\d\dT\S+\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s/
 
-/** How a process ended, with its last line of stderr, for messages. */
+/** Describes the end of a process with its last line of stderr, for messages. */
 export function describeExit(exit: AppServerExit): string {
-  // Where the person has RUST_BACKTRACE set, the sentence comes first.
+  // With the person's RUST_BACKTRACE, the sentence comes first.
   const [said = ''] = stripVTControlCharacters(exit.stderr).split('\nStack backtrace:')
   const words = said
     .split('\n')

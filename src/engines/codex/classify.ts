@@ -4,25 +4,25 @@ import type { Provider } from '../../core/shapes/provider.ts'
 import { type AppServerExit, describeExit } from './app-server.ts'
 import { memberOf, type RequestFailure } from './wire.ts'
 
-/** The parts of codex's `TurnError` that its class is told by. */
+/** The parts of codex's `TurnError` that determine its class. */
 export interface CodexError {
   message: string
   codexErrorInfo?: unknown
   additionalDetails?: string | null
 }
 
-/** The outcome of a failed turn. An unknown error counts as a temporary failure of the network. */
+/** Returns the outcome of a failed turn. An unknown error counts as a temporary network failure. */
 export function classifyTurnError({ message, codexErrorInfo }: CodexError): RoundOutcome {
   const { name, status } = readInfo(codexErrorInfo)
   const said = { name, status: status ?? statusIn(message), message: message.replace(ADDRESS, '') }
   const end = TURN_ERRORS.find(row => applies(row, said))?.class ?? 'network'
-  // It may pass, or be about who asks: how often it comes tells.
+  // A 403 may be temporary or about the account: its repetition decides.
   return end === 'network' && said.status === 403
     ? { class: end, message, status: said.status }
     : { class: end, message }
 }
 
-/** The outcome of an error response to `initialize`, `thread/start` or `turn/start`. */
+/** Returns the outcome of an error response to `initialize`, `thread/start` or `turn/start`. */
 export function classifyStartError(message: string): RoundOutcome {
   return { class: START_ERRORS.find(({ says }) => says.test(message))?.class ?? 'crashed', message }
 }
@@ -30,7 +30,7 @@ export function classifyStartError(message: string): RoundOutcome {
 /** The outcome of a turn that was interrupted. */
 export const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
 
-/** The outcome of a turn, by the status and error of codex's `turn/completed`. */
+/** Returns the outcome of a turn for the status and error of codex's `turn/completed`. */
 export function turnOutcome(status: string, error: CodexError | null): RoundOutcome {
   if (status === 'completed') return { class: 'worked', message: null }
   if (status === 'interrupted') return INTERRUPTED
@@ -38,8 +38,8 @@ export function turnOutcome(status: string, error: CodexError | null): RoundOutc
 }
 
 /**
- * The outcome of a turn on a provider of the person's, which is named where it is the wrong one for codex. A server that
- * answers so for a model that it does not have says so itself.
+ * Returns the outcome of a turn on a person's provider; names the provider if it does not fit codex. A server without the
+ * model names that itself.
  */
 export function ofProvider(outcome: RoundOutcome, { name, baseUrl }: Provider): RoundOutcome {
   const said = (outcome.message ?? '').replace(ADDRESS, '')
@@ -49,7 +49,7 @@ export function ofProvider(outcome: RoundOutcome, { name, baseUrl }: Provider): 
   return { ...outcome, message }
 }
 
-/** The outcome of a round whose request failed while the process lives. */
+/** Returns the outcome of a round whose request failed while the process lives. */
 export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome {
   switch (cause) {
     case 'answered':
@@ -63,7 +63,7 @@ export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome
   }
 }
 
-/** Why the system starts no program that does not pass by itself, as too many processes or open files do. */
+/** System errors of a start that do not pass by themselves, unlike too many processes or open files. */
 const LASTING: ReadonlySet<string | null> = new Set([
   'ENOENT',
   'EACCES',
@@ -77,8 +77,8 @@ const LASTING: ReadonlySet<string | null> = new Set([
 ])
 
 /**
- * The outcome of a round whose process ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
- * home or configuration is unusable.
+ * Returns the outcome of a round whose process ended by itself. During its start, codex exits with 1 and a sentence on
+ * stderr if its home or configuration is unusable.
  */
 export function exitOutcome(exit: AppServerExit, starting: boolean): RoundOutcome {
   return { class: isLasting(exit, starting) ? 'config' : 'crashed', message: describeExit(exit) }
@@ -89,10 +89,10 @@ function isLasting(exit: AppServerExit, starting: boolean): boolean {
   return starting && exit.reason === 'exited' && exit.code === 1
 }
 
-/** The address that was asked says nothing of what went wrong, whatever words are in it. */
+/** Matches the request's address: its words do not describe the error. */
 const ADDRESS = /, url: \S*/
 
-/** A row holds if all that it names does. */
+/** A row applies if all its conditions do. */
 interface Row {
   /** Names of `codexErrorInfo`. */
   info?: readonly string[]
@@ -102,10 +102,10 @@ interface Row {
   class: RoundClass
 }
 
-/** The first row that holds decides. The faults were made with the real codex (docs/inside/codex.md, "Faults"). */
+/** The first matching row decides. The faults were produced with the real codex (docs/inside/codex.md, "Faults"). */
 const TURN_ERRORS: readonly Row[] = [
-  // One name for two things: a window that passes, and an account that somebody has to pay for. A text about a window
-  // may offer credits and other plans too; a time to try again is what tells it for certain.
+  // One name means a temporary window or an account without credit. A text about a window may also offer credits and plans;
+  // only a retry time identifies it for certain.
   { info: ['usageLimitExceeded'], says: /\btry again (?:at|in|on|later)\b/i, class: 'window' },
   {
     info: ['usageLimitExceeded'],
@@ -140,9 +140,9 @@ const TURN_ERRORS: readonly Row[] = [
     class: 'throttle',
   },
 
-  // Transient breaks of the stream and permanent refusals share a name.
+  // Temporary stream errors and permanent refusals share a name.
   { info: ['other'], says: /reason: content_filter/i, class: 'refused' },
-  // A fresh round, told to take smaller steps, is the cure for an answer that became too long too.
+  // A new round with smaller steps also fixes a too long answer.
   { info: ['other'], says: /reason: max_output_tokens/i, class: 'context-full' },
   { info: ['other'], says: /error sending request|connection (?:refused|reset|closed)|dns error/i, class: 'network' },
   { info: ['other'], says: /\bmodel\b.{0,200}\bis not (?:supported|available)/i, class: 'config' },
@@ -153,7 +153,7 @@ const TURN_ERRORS: readonly Row[] = [
 
   { status: [400, 422], class: 'refused' },
   { status: [401], class: 'auth' },
-  // A proxy or a site's guard may answer one 403 in the night; the provider's own is about who asks.
+  // A proxy or site guard may send a single 403; the provider's own is about the account.
   { status: [403], says: /<(?:!doctype|html)\b/i, class: 'network' },
   {
     status: [403],
@@ -165,7 +165,7 @@ const TURN_ERRORS: readonly Row[] = [
   { status: [403], class: 'network' },
   { status: [402], class: 'quota' },
   { status: [404, 405, 407, 410], class: 'config' },
-  // What was to be sent is too large: a fresh thread sends less.
+  // The request is too large: a new thread sends less.
   { status: [413], class: 'context-full' },
   { status: [429, 500, 529], class: 'throttle' },
   { status: [503], says: /overloaded|at capacity/i, class: 'throttle' },
@@ -174,7 +174,7 @@ const TURN_ERRORS: readonly Row[] = [
 
 const START_ERRORS = [
   { says: /failed to load configuration/i, class: 'config' },
-  // One that did not come up in time may the next time; one that never does crashes again and again.
+  // A server that was too slow may start next time; one that never starts crashes repeatedly.
   { says: /mcp servers? failed/i, class: 'crashed' },
   { says: /config|model[ _]provider/i, class: 'config' },
   {
@@ -192,7 +192,7 @@ function applies(
   return row.says?.test(message) ?? true
 }
 
-/** `"name"` or `{ "name": { "httpStatusCode": n } }`. */
+/** Parses `"name"` or `{ "name": { "httpStatusCode": n } }`. */
 function readInfo(info: unknown): { name: string; status: number | null } {
   if (typeof info === 'string') return { name: info, status: null }
   if (typeof info !== 'object' || info === null) return { name: 'unknown', status: null }
@@ -203,14 +203,15 @@ function readInfo(info: unknown): { name: string; status: number | null } {
   return { name, status: typeof status === 'number' ? status : null }
 }
 
-/** Where `codexErrorInfo` has no status, the message may begin with it. */
+/** Returns the status at the start of a message, for a `codexErrorInfo` without one. */
 function statusIn(message: string): number | null {
   const [, status] = /^unexpected status (\d{3})\b/.exec(message) ?? []
   return status === undefined ? null : Number(status)
 }
 
 /**
- * The outcome with `retryAt`, if codex's message names a time. Only the classes `window` and `throttle` have one. `now`: Unix time, ms.
+ * Adds `retryAt` to the outcome if codex's message has a time. Only for the classes `window` and `throttle`. `now`: Unix
+ * time, ms.
  */
 export function withRetryAt(outcome: RoundOutcome, now: number): RoundOutcome {
   if (outcome.class !== 'window' && outcome.class !== 'throttle') return outcome
@@ -219,9 +220,9 @@ export function withRetryAt(outcome: RoundOutcome, now: number): RoundOutcome {
 }
 
 /**
- * Parses the time in a message of codex: "try again in 1.5s", "in 3 days 4 hours 9 minutes", "at 8:54 PM" (local time,
- * the next such moment), "on Nov 25th, 2026 8:54 PM". Unix time, ms; null if it names none, or one that is past or
- * further away than any usage window is long.
+ * Parses the time in a message of codex: "try again in 1.5s", "in 3 days 4 hours 9 minutes", "at 8:54 PM" (the next in local
+ * time), "on Nov 25th, 2026 8:54 PM". Returns Unix time, ms; null without a time, or if it is past or further away than any
+ * usage window.
  */
 export function retryAtInText(text: string, now: number): number | null {
   const said = /\btry again\s+(in|at|on)\s+(?:about\s+)?([^\n]{1,100})/i.exec(text)
@@ -231,7 +232,7 @@ export function retryAtInText(text: string, now: number): number | null {
 
 const JUST_PASSED_MS = 60 * 60_000
 const HALF_A_DAY_MS = 12 * JUST_PASSED_MS
-/** Windows of a month are the longest there are. */
+/** No usage window is longer than a month; treat a later reset as a parse error. */
 const FURTHEST_MS = 32 * 24 * 60 * 60_000
 
 function sensible(at: number | null, now: number): number | null {
@@ -261,7 +262,7 @@ function timeAfter(words: string, now: number): number | null {
   return ms > 0 ? now + Math.ceil(ms) : null
 }
 
-/** What a clock on the wall shows. */
+/** Local time of day. */
 interface WallTime {
   hour: number
   minute: number
@@ -285,7 +286,7 @@ function momentOf(words: string, now: number): number | null {
     if (!time) return null
     const day = (later: number) => occurrences(today.getFullYear(), today.getMonth(), today.getDate() + later, time)
     const moments = [...day(-1), ...day(0), ...day(1)]
-    // A clock that is ahead of the server's sees a moment that has just passed, and not that of the next day.
+    // With a clock ahead of the server's, the time may have just passed; it is not tomorrow's.
     const next = nextOf(moments, now)
     const hasJustPassed = moments.some(at => at + 60_000 <= now && now - at < JUST_PASSED_MS)
     return hasJustPassed && next !== null && next - now > HALF_A_DAY_MS ? null : next
@@ -312,14 +313,14 @@ function wallTimeOf(words: string): WallTime | null {
   return { hour: (hour % 12) + (half.toLowerCase() === 'p' ? 12 : 0), minute, second }
 }
 
-/** The moments at which the local clock shows this: two of them where it is put back. */
+/** Returns the moments with this local time: two if the clock is set back then. */
 function occurrences(year: number, month: number, day: number, { hour, minute, second }: WallTime): number[] {
   const first = new Date(year, month, day, hour, minute, second).getTime()
   const shows = (at: number) => new Date(at).getHours() === hour && new Date(at).getMinutes() === minute
   return [first, ...[first + 30 * 60_000, first + 60 * 60_000].filter(shows)]
 }
 
-/** Codex leaves the seconds out, so the minute that it is now is not over yet. */
+/** Returns the next moment. Codex omits seconds, so the current minute may still be meant. */
 function nextOf(moments: readonly number[], now: number): number | null {
   const next = moments.find(at => at + 60_000 > now)
   if (next === undefined) return null

@@ -18,23 +18,23 @@ import { RequestFailure, type Rpc } from './wire.ts'
 type CodexEngineOptions = EngineSetup
 
 const NO_PROVIDERS: ProvidersByName = new Map()
-/** How often an app-server is started to find out with what rights it has to be. */
+/** Most starts of an app-server to find its rights. */
 const MOST_TRIES = 3
-/** The longest that its sandbox is waited for, ms; usually it takes 100. */
+/** Longest wait for its sandbox, ms; usually 100. */
 const TRY_MS = 15_000
 
-/** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
+/** Runs rounds on the real codex: one app-server per round, started ahead on request. */
 export class CodexEngine implements Engine {
   readonly name = 'codex'
   readonly version: string
   readonly #options: CodexEngineOptions
   readonly #rights: Rights
-  /** Those whose round has ended. */
+  /** App-servers whose round has ended. */
   readonly #idle = new Set<AppServer>()
-  /** Started before its thread is known. */
+  /** Connection that was started before its thread is known. */
   #warm: Connection | null = null
   readonly #rounds = new Set<CodexRound>()
-  /** Whether the next app-server is asked for the login: the first, and one after a login that failed. */
+  /** True if the next app-server must check the login: the first, and one after a failed login. */
   #checkLogin = true
 
   constructor(options: CodexEngineOptions) {
@@ -52,7 +52,7 @@ export class CodexEngine implements Engine {
       const known = [CODEX_PROVIDER, ...providers.keys()].join(', ')
       return unusableRound(thread, { class: 'config', message: `There is no provider "${name}"; use ${known}.` })
     }
-    // The account is that of codex's own provider.
+    // The account belongs to codex's own provider.
     const checkLogin = this.#checkLogin && provider === null
     if (checkLogin) this.#checkLogin = false
     const connection = this.#takeWarm() ?? this.#start()
@@ -94,7 +94,7 @@ export class CodexEngine implements Engine {
     try {
       return await this.#tryWarm(signal)
     } catch (error) {
-      // Whatever is wrong with codex, its round says.
+      // The round reports any problem of codex.
       if (!(error instanceof RequestFailure)) throw error
       return null
     } finally {
@@ -115,7 +115,7 @@ export class CodexEngine implements Engine {
     await this.#rights.servers.close()
   }
 
-  /** On the app-server that waits for the next round; that gets the rights which the person has configured. */
+  /** Tries the sandbox on the waiting app-server, which gets the rights that the person has configured. */
   async #tryWarm(signal: AbortSignal): Promise<SandboxProblem | null> {
     const { directory } = this.#options
     const requestMs = this.#tryMs
@@ -130,7 +130,7 @@ export class CodexEngine implements Engine {
         const ask: AskCodex = (method, params) => warm.rpc.request(method, params, requestMs)
         if (!this.#rights.learn(await readCommandConfig(ask, directory))) return await this.#tryOn(warm.rpc, {})
       } finally {
-        // From now on a person who ends the session ends its round.
+        // From now on, the end of the session ends the round.
         signal.removeEventListener('abort', leave)
       }
       if (this.#warm === warm) this.cool()
@@ -138,7 +138,7 @@ export class CodexEngine implements Engine {
     return null
   }
 
-  /** A codex that does not answer is not waited for twice: its round says so. */
+  /** Timeout of the trial, ms: do not wait twice for a silent codex, because its round reports it. */
   get #tryMs(): number {
     return Math.min(this.#options.requestMs, TRY_MS)
   }
@@ -161,7 +161,7 @@ export class CodexEngine implements Engine {
     return connect(server, this.#options)
   }
 
-  /** That one, unless it has ended. */
+  /** Returns the connection that was started ahead, unless it has ended. */
   #takeWarm(): Connection | null {
     const warm = this.#warm
     this.#warm = null
@@ -169,5 +169,5 @@ export class CodexEngine implements Engine {
   }
 }
 
-/** A model that works on another round of ours has sent something within so many ms. */
+/** Time since the last message within which a model counts as busy with another round, ms. */
 const SERVED_MS = 60_000

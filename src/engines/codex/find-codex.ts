@@ -25,40 +25,40 @@ import { copiedCodex } from './binary/copied-codex.ts'
 
 /** The codex that runs the rounds. */
 export interface CodexBinary {
-  /** What is started: the native binary, or the launcher where there is no native binary beside it. Absolute. */
+  /** Absolute path of the program to start: the native binary, or the launcher if it has no native binary. */
   path: string
   /** `0.169.0`. */
   version: string
   source: 'flag' | 'CODEX_BIN' | 'PATH' | 'node_modules'
-  /** npm's launcher script, through which the binary was found; null if it was found directly. */
+  /** npm's launcher script that led to the binary; null: found directly. */
   launcher: string | null
-  /** What a person should know of how it was found, a sentence each. */
+  /** Remarks for a person about the search, one sentence each. */
   remarks: readonly string[]
 }
 
 export interface CodexSearch {
-  /** The value of `--codex-bin`, or what the person's own settings name. */
+  /** Value of `--codex-bin`, or of the person's own settings. */
   flag: string | null
   env: Readonly<NodeJS.ProcessEnv>
-  /** What relative paths are relative to. Default: where the process runs. */
+  /** Base of relative paths. Default: the process's directory. */
   directory?: string
   platform: NodeJS.Platform
   arch: string
-  /** codemachine's own package, whose node_modules come last. */
+  /** Root of codemachine's own package, whose node_modules are searched last. */
   packageRoot: string
-  /** Where agents can write: a codex in there that nobody named is passed over, for it runs outside of the sandbox. */
+  /** Places that agents can write: skip an unnamed codex there, because it runs outside of the sandbox. */
   where: WritableByAgents
-  /** Folder of the records with the copies of those that lie in the work directory, and whether one that is missing is made. */
+  /** Folder of copies of a codex in the work directory, and if a missing copy is made. */
   copies: { folder: string; makes: boolean }
-  /** File of the records in which it is remembered what `codex --version` said; left out: it is asked each time. */
+  /** File with the known output of `codex --version`; undefined: run it each time. */
   remembered?: string
 }
 
 /**
- * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first that is there is used. On PATH
- * those that an agent can have written are passed over, and in node_modules one in the work directory. One in the work
- * directory that is named is copied into the records, and the copy is used from then on. Throws a `UserError` if it is
- * unusable. Runs `codex --version` (15 ms), unless it is remembered of this very file.
+ * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first match is used. Skips candidates
+ * that an agent may have written: on PATH all of them, in node_modules those in the work directory. Copies a named one in
+ * the work directory into the records, and uses the copy from then on. Throws a `UserError` if it is unusable. Runs `codex
+ * --version` (15 ms) unless the result for this very file is known.
  */
 export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   const { source, file, passedOver } = await locate(search)
@@ -85,7 +85,7 @@ const NAMED_BY: Record<Source, string> = {
 
 const INSTALL = 'Install codex with `npm install --global @openai/codex`, or name one with --codex-bin.'
 
-/** A file that may be codex, or its launcher, and those before it that an agent may have written. */
+/** A file that may be codex or its launcher, and the skipped ones before it that an agent may have written. */
 interface Located {
   source: Source
   file: string
@@ -119,18 +119,18 @@ function passedOverInWords(files: readonly string[]): string {
   return `codemachine does not use a codex that an agent can write: ${files.join(', ')}.`
 }
 
-/** Whether an agent can have written it in a round, and not only somebody who may write in the temporary directory. */
+/** True if an agent may have written it in a round, not just a writer of the temporary directory. */
 function isInWork(path: string, { where }: CodexSearch): boolean {
   return liesIn(path, [...where.workDirectory, ...where.gitDirectories, ...where.elsewhere])
 }
 
-/** Those that do not lead to the same program: a checkout's own node_modules may be on PATH, and be used, too. */
+/** Returns the files that lead to another program: a checkout's own node_modules may be on PATH too. */
 async function othersThan(path: string, files: readonly string[], search: CodexSearch): Promise<string[]> {
   const programs = await Promise.all(files.map(async file => ({ file, leadsTo: (await programOf(file, search)).path })))
   return programs.filter(({ leadsTo }) => leadsTo !== path).map(({ file }) => file)
 }
 
-/** What a person named: a path, or, without a slash, a command that PATH leads to. */
+/** Returns the file that a person named: a path, or without a slash a command on PATH. */
 async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: CodexSearch): Promise<string> {
   const place = source === 'flag' ? '--codex-bin' : 'CODEX_BIN'
   const mend = `correct ${place} or leave it out.`
@@ -166,7 +166,7 @@ async function fileOnPath(
   return { file: null, passedOver }
 }
 
-/** The program that a file stands for; `root`: the folder that all of it lies in, null if it is that file alone. */
+/** Returns the program behind a file; `root`: folder of all its files, null: that file only. */
 async function programOf(
   file: string,
   { platform, arch }: CodexSearch,
@@ -186,14 +186,14 @@ function launcherInNodeModules(packageRoot: string): string | null {
   }
 }
 
-/** More than any start of codex takes, even on a machine that is busy, ms. */
+/** Timeout of a start of codex, ms: longer than any on a busy machine. */
 const VERSION_MS = 10_000
 
-/** What `codex --version` says; throws a `UserError` if it is not a codex that codemachine supports. */
+/** Returns the output of `codex --version`; throws a `UserError` for an unsupported codex. */
 async function versionOf(path: string, namedBy: string, search: CodexSearch): Promise<string> {
   const { remembered, copies } = search
   const program = await realpath(path).catch(() => path)
-  // By its looks before it is asked: what is put in its place meanwhile has others.
+  // Take the file's stamp before the call: a file that replaces it meanwhile has another.
   const stamp = stampOf(program)
   const known = remembered === undefined || stamp === null ? null : await recall(remembered, { program, stamp })
   const version = known ?? (await askedVersion(path, namedBy, search))
@@ -214,7 +214,7 @@ type Remembered = v.InferOutput<typeof rememberedSchema>
 
 const REMEMBERED_BYTES = 65_536
 
-/** The version of a program that is still the file which was asked for it; null where that is not known. */
+/** Returns the known version of a program if its file is unchanged; null if unknown. */
 async function recall(file: string, { program, stamp }: Omit<Remembered, 'version'>): Promise<string | null> {
   const read = await readBoundedText(file, REMEMBERED_BYTES)
   if (read === 'missing' || 'problem' in read) return null
@@ -226,15 +226,15 @@ async function recall(file: string, { program, stamp }: Omit<Remembered, 'versio
   }
 }
 
-/** Where that fails it is asked again the next time. */
+/** Stores a version; if that fails, the next search runs codex again. */
 async function remember(file: string, known: Remembered): Promise<void> {
   await succeeds(writeWholeFile(file, JSON.stringify(known)))
 }
 
-/** Codex has more than twice that; a program that only picks another one to start, such as a version manager's shim, has less. */
+/** Smallest codex, in bytes: codex has more than twice that, a version manager's shim less. */
 const LEAST_BYTES = 100 * 1024 * 1024
 
-/** Whether it is codex itself: a script, or a program that picks another one, may start a newer one tomorrow. */
+/** True for codex itself. A script or a shim may start a newer one tomorrow. */
 async function isNative(program: string): Promise<boolean> {
   if (!/^codex(?:\.exe)?$/i.test(basename(program))) return false
   const found = await stat(program).catch(() => null)
@@ -248,8 +248,8 @@ async function askedVersion(
   { env, where, platform }: Pick<CodexSearch, 'env' | 'where' | 'platform'>,
 ): Promise<string> {
   const result = await runProcess(path, ['--version'], {
-    // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
-    // A launcher looks for node on the PATH.
+    // Codex writes aliases into its home at each start. A home below a file cannot exist, so this start leaves no trace. A
+    // launcher looks for node on PATH.
     env: { ...withSearchPathOutside(env, where, platform), CODEX_HOME: join(path, 'none') },
     encoding: 'utf8',
     timeoutMs: VERSION_MS,
@@ -270,10 +270,10 @@ function answerOf({ exitCode, stdout, stderr, failure }: ProcessResult): string 
   return exitCode === null ? `could not be run (${failure})` : 'answered nothing'
 }
 
-/** The oldest supported codex: the first whose permission profiles deny reading. */
+/** Oldest supported codex: the first with permission profiles that deny reading. */
 export const OLDEST_CODEX = '0.157.0'
 
-/** The newest measured codex, whose protocol `protocol/codex.ts` is. */
+/** Newest measured codex; `protocol/codex.ts` is its protocol. */
 export const NEWEST_MEASURED_CODEX = CODEX_VERSION
 
 /** Parses the output of `codex --version` (`codex-cli 0.170.0-alpha.1`); null if it is not codex's. */
@@ -285,7 +285,7 @@ function parseVersionOutput(output: string): string | null {
 export function isOlderCodex(version: string, other: string): boolean {
   const [major, minor, patch] = numbersOf(version)
   const [otherMajor, otherMinor, otherPatch] = numbersOf(other)
-  // Whoever builds codex from its sources gets 0.0.0, which is the newest there is.
+  // A codex built from source is 0.0.0 and counts as the newest.
   if (major + minor + patch === 0) return false
   return (major - otherMajor || minor - otherMinor || patch - otherPatch) < 0
 }
@@ -296,12 +296,12 @@ function numbersOf(version: string): [number, number, number] {
   return [Number(match[1]), Number(match[2]), Number(match[3])]
 }
 
-/** The name under which codex's npm package is installed. */
+/** Name of codex's npm package. */
 const CODEX_PACKAGE = '@openai/codex'
 
 /**
- * The folder of the npm package whose launcher `file` is (a link to `bin/codex.js`, or npm's and pnpm's shims, which
- * start it by a script); null if it is something else, as a rule the native binary.
+ * Returns the folder of the npm package whose launcher is `file` (a link to `bin/codex.js`, or a shim of npm or pnpm that
+ * starts it); null for any other file, usually the native binary.
  */
 async function packageOfLauncher(file: string): Promise<string | null> {
   const real = await realpath(file)
@@ -313,8 +313,8 @@ async function packageOfLauncher(file: string): Promise<string | null> {
 }
 
 /**
- * The native binary of codex's npm package in `directory`, which lies in a package of its own for each platform; null if
- * that is not installed.
+ * Returns the native binary of codex's npm package in `directory`, which is in a separate package per platform; null if that
+ * is not installed.
  */
 async function nativeBinary(directory: string, platform: NodeJS.Platform, arch: string): Promise<string | null> {
   const triple = TRIPLES[`${platform}-${arch}`]
@@ -334,7 +334,7 @@ export async function isFile(path: string): Promise<boolean> {
 const LINUX_X64 = { name: 'linux-x64', target: 'x86_64-unknown-linux-musl' }
 const LINUX_ARM64 = { name: 'linux-arm64', target: 'aarch64-unknown-linux-musl' }
 
-/** The platforms that codex is built for, by Node's names, as in the launcher of `@openai/codex` 0.169.0. */
+/** Platforms of codex by Node's names, as in the launcher of `@openai/codex` 0.169.0. */
 const TRIPLES: Readonly<Record<string, { name: string; target: string }>> = {
   'linux-x64': LINUX_X64,
   'linux-arm64': LINUX_ARM64,
@@ -346,7 +346,7 @@ const TRIPLES: Readonly<Record<string, { name: string; target: string }>> = {
   'win32-arm64': { name: 'win32-arm64', target: 'aarch64-pc-windows-msvc' },
 }
 
-/** Node's own rules find the package where npm and pnpm put it: beside codex's, inside it, or behind a link. */
+/** Returns the package by Node's own rules, which cover npm and pnpm: beside codex's, inside it, or behind a link. */
 function platformPackageOf(directory: string, name: string): string | null {
   try {
     return dirname(createRequire(join(directory, 'package.json')).resolve(`${CODEX_PACKAGE}-${name}/package.json`))
@@ -355,7 +355,7 @@ function platformPackageOf(directory: string, name: string): string | null {
   }
 }
 
-/** The first 8 KiB of a file as text, empty if it cannot be read: the shims are shorter, and a binary is not read whole. */
+/** Returns the first 8 KiB of a file as text, empty if unreadable: shims are shorter, and binaries are not read whole. */
 async function headOf(file: string): Promise<string> {
   const handle = await open(file).catch(() => null)
   if (handle === null) return ''
@@ -364,25 +364,25 @@ async function headOf(file: string): Promise<string> {
   return buffer.toString('latin1', 0, bytesRead)
 }
 
-/** The directory in which codex keeps its login, its configuration and its threads. */
+/** The directory of codex's login, configuration and threads. */
 export interface CodexHome {
-  /** Absolute. */
+  /** Absolute path. */
   path: string
-  /** `codemachine`: made for a login of codemachine alone. `person`: the person's own, used unchanged. */
+  /** `codemachine`: for codemachine's own login only. `person`: the person's, used unchanged. */
   owner: 'person' | 'codemachine'
-  /** The environment that makes codex use it. */
+  /** Environment that selects it. */
   env: NodeJS.ProcessEnv
 }
 
 export interface CodexHomeChoice {
-  /** `auto`: codemachine's if there is a login in it, else the person's. */
+  /** `auto`: codemachine's if it has a login, otherwise the person's. */
   setting: 'auto' | 'own' | 'codemachine'
   env: Readonly<NodeJS.ProcessEnv>
   /** The person's home directory. */
   home: string
-  /** Where codemachine keeps its records. */
+  /** Root of codemachine's records. */
   codemachineHome: string
-  /** What a relative `CODEX_HOME` is relative to. Default: where the process runs. */
+  /** Base of a relative `CODEX_HOME`. Default: the process's directory. */
   directory?: string
 }
 
@@ -404,7 +404,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
 
 async function personsHome({ env, home, directory }: CodexHomeChoice): Promise<CodexHome> {
   const { CODEX_HOME: named, ...rest } = env
-  // Codex makes a missing ~/.codex by itself, but only where CODEX_HOME is not set; an empty one counts as not set.
+  // Codex creates a missing ~/.codex only without CODEX_HOME; an empty CODEX_HOME counts as unset.
   if (!named) return { path: join(home, '.codex'), owner: 'person', env: rest }
   const path = resolve(directory ?? '', named)
   if (await isFolder(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }

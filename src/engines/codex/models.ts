@@ -2,11 +2,11 @@ import { clipEnd } from '../../base/text.ts'
 import { type AskCodex, type AskOptions, askAppServer, needsLogin } from './thread-start.ts'
 import { memberOf, RequestFailure } from './wire.ts'
 
-/** The models that codex offers with its present configuration and login. */
+/** The models that codex offers with its current configuration and login. */
 export interface OfferedModels {
-  /** Their names, also of those that it shows to nobody; or why they are not known, as the beginning of a sentence. */
+  /** Their names, including hidden ones; `unknown`: why they are not known, as the start of a sentence. */
   names: ReadonlySet<string> | { unknown: string }
-  /** The one that codex uses where nobody names one; null if it does not say. */
+  /** Codex's default model; null: unknown. */
   usual: string | null
   /** False only if codex says that it needs a login and has none. */
   isLoggedIn: boolean
@@ -19,7 +19,7 @@ export async function askOfferedModels(options: AskOptions, signal: AbortSignal)
     const [config, models] = await Promise.all([
       ask('config/read', {}),
       allModels(ask),
-      // What it says counts, whatever becomes of the others.
+      // Its answer counts even if the others fail.
       ask('account/read', {}).then(
         answer => {
           account = answer
@@ -45,7 +45,7 @@ function usualOf(config: unknown, models: readonly unknown[]): string | null {
   return textIn(memberOf(config, 'config'), 'model') ?? textIn(byDefault, 'model')
 }
 
-/** The model that codex uses where nobody names one; null if it does not say. Rejects only if codex ends or is silent. */
+/** Returns codex's default model; null: unknown. Rejects only if codex ends or is silent. */
 export async function askUsualModel(ask: AskCodex): Promise<string | null> {
   const orNull = (error: unknown) => {
     if (error instanceof RequestFailure) return null
@@ -59,8 +59,8 @@ export async function askUsualModel(ask: AskCodex): Promise<string | null> {
 }
 
 /**
- * The agents, with null (codex's default) in place of each model that is not offered, or not known to be. `remark`: one
- * sentence about these; null if there are none.
+ * Returns the agents with null (codex's default) for each unavailable or unknown model. `remark`: one sentence about these;
+ * null: none.
  */
 export function withOfferedModels<T extends { model: string | null }>(
   agents: readonly T[],
@@ -68,7 +68,7 @@ export function withOfferedModels<T extends { model: string | null }>(
 ): { agents: T[]; remark: string | null } {
   const isOffered = (model: string) => 'has' in names && names.has(model)
   const wanted = agents.flatMap(({ model }) =>
-    // The default in the place of itself is nothing to speak of.
+    // Do not report the default as its own replacement.
     model === null || model === usual || isOffered(model) ? [] : [model],
   )
   const fitted = agents.map(agent =>
@@ -85,7 +85,7 @@ export function withOfferedModels<T extends { model: string | null }>(
   return { agents: fitted, remark: `Codex does not offer ${models}, so the agents that need it use ${instead}.` }
 }
 
-/** The most that a name may have. */
+/** Longest name, in characters. */
 const NAME_CHARACTERS = 200
 const MOST_PAGES = 10
 
@@ -104,7 +104,7 @@ async function allModels(ask: AskCodex): Promise<unknown[]> {
 
 function namesOf(models: readonly unknown[], configured: unknown): OfferedModels['names'] {
   const provider = textIn(configured, 'model_provider')
-  // Of any other provider codex lists the models that it knows itself; it does not ask (measured with 0.169).
+  // For another provider, codex lists its own known models without a request (measured with 0.169).
   if (provider !== null && provider !== 'openai' && textIn(configured, 'model_catalog_json') === null)
     return { unknown: `Codex does not know which models the provider ${provider} offers` }
   const names = models.flatMap(each => [textIn(each, 'model'), textIn(each, 'id')].filter(name => name !== null))

@@ -17,12 +17,12 @@ import {
 import { stringMember } from './wire.ts'
 
 interface ProfilesOptions {
-  /** Codex's home that is codemachine's own, which exists. Absolute. */
+  /** Codemachine's own home of codex, which exists. Absolute. */
   codexHome: string
   agents: readonly AgentProfile[]
-  /** Names of agents that have no profile: what codemachine has written of one goes. */
+  /** Names of agents without a profile: codemachine's parts of their files are removed. */
   without: readonly string[]
-  /** Keep the models of existing profiles: it is not known which models are offered. */
+  /** True to keep the models of existing profiles, because the offered models are unknown. */
   keepModels: boolean
 }
 
@@ -30,18 +30,18 @@ interface ProfilesOptions {
 export interface UpdatedProfiles {
   /** Sentences for the person. */
   remarks: readonly string[]
-  /** The profiles that the person wrote, as tables of `config.toml` or files: codemachine writes none of these names. */
+  /** Profiles by the person, as tables of `config.toml` or files: codemachine writes none of these names. */
   byHand: ReadonlyMap<string, AgentProfile>
-  /** The names that `--profile NAME` works for. */
+  /** Names for which `--profile NAME` works. */
   usable: ReadonlySet<string>
-  /** The profiles whose file cannot be read, and why: codex cannot run with them. */
+  /** Profiles with an unreadable file, and why: codex cannot use them. */
   unreadable: ReadonlyMap<string, UserError>
 }
 
 /**
- * Writes the agents' profiles into codex's home, one `NAME.config.toml` each (docs/inside/codex.md). What the person wrote
- * stays, byte by byte. A file that cannot be written, or a profile that cannot be read, becomes a remark; throws a
- * `UserError` with the place for a `config.toml` that cannot be read.
+ * Writes the agents' profiles into codex's home, one `NAME.config.toml` each (docs/inside/codex.md). Keeps the person's text
+ * byte by byte. A file that cannot be written, or a profile that cannot be read, becomes a remark. Throws a `UserError` with
+ * the place for an unreadable `config.toml`.
  */
 export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedProfiles> {
   const { codexHome, agents } = wanted
@@ -78,7 +78,7 @@ export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedPr
 
 const NOTHING_YET = `# Codex's configuration where codemachine runs it with a login of its own. What you write here stays.\n`
 
-/** The tables that earlier versions wrote for a codex before 0.134, with which a newer one does not start. */
+/** Tables by earlier versions for a codex before 0.134; a newer codex does not start with them. */
 const EARLIER_BLOCK =
   /^# codemachine: profiles of the agents begin.*\n(?:(?:\[profiles\.|model).*\n)*# codemachine: profiles of the agents end\n?/m
 
@@ -96,7 +96,7 @@ function profilePath(codexHome: string, name: string): string {
   return join(codexHome, `${name}.config.toml`)
 }
 
-/** Null, or the problem as a sentence. Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
+/** Updates a profile; returns null or a problem. Adds a person's profile to `byHand`, and keeps its file. */
 async function changeProfile(
   agent: AgentProfile,
   { codexHome, keepModels }: ProfilesOptions,
@@ -113,7 +113,7 @@ async function changeProfile(
   return await changeFile(path, before?.text ?? null, renderProfileFile(before, { ...agent, model }))
 }
 
-/** Takes out of an agent's file what codemachine has written. One that cannot be read is the person's to mend; without its agent it harms nothing. */
+/** Removes codemachine's text from an agent's file. An unreadable one is left to the person; it is harmless. */
 async function removeProfile(codexHome: string, name: string): Promise<string | null> {
   const path = profilePath(codexHome, name)
   try {
@@ -125,17 +125,15 @@ async function removeProfile(codexHome: string, name: string): Promise<string | 
   }
 }
 
-/** What a person has written into the profile of an agent beside its model and effort. */
+/** A person's additions to the profile of an agent, besides model and effort. */
 export interface ProfileExtras {
   /** `key=value` pairs for codex's `-c`. */
   overrides: readonly string[]
-  /** Null if there are none. */
+  /** Developer instructions; null: none. */
   developerInstructions: string | null
 }
 
-/**
- * Reads them, for an app-server takes no `--profile`. Throws a `UserError` with the place for a file that cannot be read.
- */
+/** Reads these additions: an app-server has no `--profile`. A `UserError` with the place for an unreadable file. */
 export async function readProfileExtras(codexHome: string, name: string): Promise<ProfileExtras> {
   const path = profilePath(codexHome, name)
   const file = await readToml(path, { name: path, mend: MEND })
@@ -163,7 +161,7 @@ async function changeFile(path: string, before: string | null, text: string | nu
   if (text === before) return null
   try {
     const isLink = before !== null && (await lstat(path)).isSymbolicLink()
-    // It may be the person's own configuration for all of codex.
+    // The target may be the person's own configuration of codex.
     if (isLink) return `${path} is a link, so codemachine does not update the agents' profiles there.`
     if (text === null) await rm(path)
     else await writeWholeFile(path, before !== null && (await beginsWithBom(path)) ? `${BOM}${text}` : text)
@@ -174,18 +172,18 @@ async function changeFile(path: string, before: string | null, text: string | nu
   }
 }
 
-/** The end of a message about a file of codex's configuration. */
+/** End of a message about a file of codex's configuration. */
 const MEND = 'fix it or move it away'
 
-/** The profile of an agent: the model and effort that codex runs it with; null: codex's own choice. */
+/** The profile of an agent: its model and effort; null: codex's own choice. */
 export interface AgentProfile {
-  /** Lower-case letters, digits and dashes: it names a file and a table. */
+  /** Lower-case letters, digits and dashes; it names a file and a table. */
   name: string
   model: string | null
   modelReasoningEffort: string | null
 }
 
-/** The keys of a profile in codex's configuration, with the agent's values. */
+/** Returns the keys of a profile in codex's configuration with the agent's values. */
 function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
   return [
     ['model', model],
@@ -194,8 +192,8 @@ function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: str
 }
 
 /**
- * What a `NAME.config.toml` says of the two keys if these lines are the person's: codemachine has not begun the file, and
- * at least one of them is there. Null if they are codemachine's to write.
+ * Returns the two keys of a `NAME.config.toml` if the person wrote one of them and codemachine did not create the file;
+ * null: codemachine may write them.
  */
 function profileByHand(file: TomlFile, name: string): AgentProfile | null {
   if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null
@@ -203,15 +201,14 @@ function profileByHand(file: TomlFile, name: string): AgentProfile | null {
 }
 
 /**
- * The text of `NAME.config.toml`, brought up to date: the lines of a profile's two keys at its top level are codemachine's,
- * all others stay as they are, byte by byte. `before`: null if there is no such file; none of which `profileByHand`
- * says something.
+ * Returns the updated text of `NAME.config.toml`. The top-level lines of the profile's two keys are codemachine's; all
+ * others stay byte by byte. `before`: null for no file; never a file of `profileByHand`.
  */
 function renderProfileFile(before: TomlFile | null, agent: AgentProfile): string {
   let text = before?.text ?? ''
   const lineEnd = text.includes('\r\n') ? '\r\n' : '\n'
   const missing: string[] = []
-  // The last one first, so that what is found before it stays where it is.
+  // Replace the last one first, so that earlier positions stay valid.
   const found = before === null ? [] : ownLines(before).reverse()
   for (const { key, node } of found) {
     const value = profileValues(agent).find(([name]) => name === key)?.[1] ?? null
@@ -225,8 +222,7 @@ function renderProfileFile(before: TomlFile | null, agent: AgentProfile): string
 }
 
 /**
- * The same file without what codemachine wrote into it; null if nothing else is in it. A file that codemachine did not
- * begin stays as it is.
+ * Returns the file without codemachine's lines; null if nothing else is left. Keeps a file that codemachine did not create.
  */
 function withoutProfile(before: TomlFile, name: string): string | null {
   if (headerIn(before.text, name) === '') return before.text
@@ -244,7 +240,7 @@ function headerOf(name: string): string {
   return `# codemachine writes model and model_reasoning_effort of the agent ${name} here; all other lines are yours.`
 }
 
-/** Codemachine's first line, with its end, which an editor may have made one of Windows; empty if it is not there. */
+/** Returns codemachine's first line with its line end, which an editor may have changed to CRLF; empty if absent. */
 function headerIn(text: string, name: string): string {
   const header = headerOf(name)
   const rest = text.startsWith(header) ? text.slice(header.length) : null

@@ -12,18 +12,18 @@ import { translate } from './translate.ts'
 import { boundedText } from './translate-item.ts'
 import { memberOf, numberMember, parseObject, stringMember } from './wire.ts'
 
-/** A line of a recording that can be played. */
+/** A playable line of a recording. */
 export interface RecordedLine {
   message: object
-  /** When codex sent it, Unix ms; null if it does not say. */
+  /** Time of sending, Unix time in ms; null: unknown. */
   at: number | null
-  /** Whether an event comes of it, as far as that can be told before. */
+  /** True if it probably produces an event. */
   isEvent: boolean
 }
 
 /**
- * The lines of a recorded round, which become the same events as they did when codex sent them. Only reads: no request is
- * answered and no tool is called. A recording holds more than one turn where the round was tried again.
+ * Turns the lines of a recorded round into the same events as at the recording. Reads only: answers no request and calls no
+ * tool. A recording has several turns if the round was retried.
  */
 export class RecordedRound {
   readonly #clock: Clock
@@ -41,12 +41,12 @@ export class RecordedRound {
     this.#execLines = new ExecLines(options.directory)
   }
 
-  /** How the last turn ended; null if none has. */
+  /** Outcome of the last turn; null: none has ended. */
   get outcome(): RoundOutcome | null {
     return this.#outcome
   }
 
-  /** Whether a turn has begun. */
+  /** True once a turn has begun. */
   get hasTurn(): boolean {
     return this.#hasTurn
   }
@@ -59,14 +59,14 @@ export class RecordedRound {
     this.#feed.close()
   }
 
-  /** A line as it can be played; null if it is no JSON object. */
+  /** Parses a line for playing; null if it is not a JSON object. */
   read(line: string): RecordedLine | null {
     const message = parseObject(line)
     if (message === null) return null
     return { message, at: numberMember(message, 'emittedAtMs'), isEvent: makesEvent(message) }
   }
 
-  /** Delivers what comes of a line. False if nothing is known of such a line, or it has not the shape that it should. */
+  /** Delivers the events of a line. False if the line is unknown or malformed. */
   play({ message, at }: RecordedLine): boolean {
     try {
       if (isOurLine(message)) return true
@@ -85,7 +85,7 @@ export class RecordedRound {
     }
   }
 
-  /** An answer to what codemachine asked; that to `thread/start` says which thread the round is on. */
+  /** Handles an answer to codemachine; the one to `thread/start` names the thread of the round. */
   #answer(message: object): boolean {
     if (memberOf(message, 'id') === undefined) return false
     const result = memberOf(message, 'result')
@@ -96,7 +96,7 @@ export class RecordedRound {
     return true
   }
 
-  /** What codex was answered, as `ExecJson` says it. */
+  /** Delivers an answer to codex in the format of `ExecJson`. */
   #answeredThen(line: object): boolean {
     const [method, subject, answer] = [...['method', 'subject', 'answer']].map(name => stringMember(line, name))
     if (method == null || subject == null || answer == null) return false
@@ -105,7 +105,7 @@ export class RecordedRound {
   }
 
   #request(request: ServerRequest): boolean {
-    // The item of the call shows what came of it.
+    // The item of the call shows its result.
     if (request.method === 'item/tool/call') return true
     this.#feed.requestAnswered(request.method, answerRequest(request))
     return true
@@ -127,7 +127,7 @@ export class RecordedRound {
     return this.#feed.notification(message, this.#inUse)
   }
 
-  /** The answer to a call of a tool of codemachine's is told where it was none that helped. */
+  /** Reports the answer to a failed call of codemachine's tool. */
   #refusedCall(item: ThreadItem): void {
     if (item.type !== 'dynamicToolCall' || item.success !== false) return
     const said = item.contentItems?.map(part => memberOf(part, 'text')).filter(text => typeof text === 'string')
@@ -135,12 +135,12 @@ export class RecordedRound {
   }
 }
 
-/** Model and effort, as `ExecJson` adds them to the line by which a thread starts. */
+/** Returns model and effort, as `ExecJson` adds them to the first line of a thread. */
 function inUseOf(line: object): ModelInUse {
   return modelInUse({ model: memberOf(line, 'model'), reasoningEffort: memberOf(line, 'reasoning_effort') })
 }
 
-/** Begins the `type` of the lines that codemachine adds to a recording; codex knows no such one. */
+/** Prefix of the `type` of lines that codemachine adds to a recording; codex never uses it. */
 const OURS = 'codemachine.'
 
 function isOurLine(message: object): boolean {

@@ -17,7 +17,7 @@ export class RoundFeed {
   readonly #log: (message: string) => void
   readonly #seenUnknown = new Set<string>()
   readonly #notices = new RetryNotices()
-  /** Of each thread. */
+  /** Used tokens by thread. */
   readonly #tokens = new Map<string, UsedTokens>()
   #held: (() => void)[] = []
   #run: RoundRun | null = null
@@ -50,7 +50,7 @@ export class RoundFeed {
     else if (this.#state === 'held') this.#held.push(action)
   }
 
-  /** Delivers a line as codex wrote it, unless it is a delta. */
+  /** Delivers a raw line of codex, unless it is a delta. */
   line(line: string, message: object): void {
     const method: unknown = Reflect.get(message, 'method')
     if (typeof method === 'string' && (method.endsWith('Delta') || method.endsWith('delta'))) return
@@ -59,7 +59,7 @@ export class RoundFeed {
   }
 
   /**
-   * Delivers the event of a notification, while the feed is open. False if its method is not known.
+   * Delivers the event of a notification while the feed is open. False for an unknown method.
    * @param inUse model and effort, as codex named them at the start of the thread
    */
   notification(message: ServerNotification, inUse: ModelInUse): boolean {
@@ -114,24 +114,24 @@ export class RoundFeed {
   }
 }
 
-/** Of what is cut in the event of a message, the caller may need all: an answer, or what is kept. */
+/** Passes on the whole text of a message that its event cuts: the caller may need it for an answer or an output. */
 function tellLongMessage(item: ThreadItem, run: RoundRun): void {
   if (item.type === 'agentMessage' && isCut(item.text)) run.onLongMessage?.(item.id, item.text)
 }
 
-/** After how long the same notice is passed on again while nothing else happens, ms. */
+/** Interval after which the same notice is passed on again if nothing else happens, ms. */
 const AGAIN_MS = 5 * 60_000
-/** Different notices that are remembered. */
+/** Most different notices that are remembered. */
 const MOST_NOTICES = 100
 
 /**
- * Limits codex's retry notices. While the network is down codex sends the same one every few seconds, for hours; each is
- * passed on once, then every five minutes, so that it does not fill the journal.
+ * Limits codex's retry notices. Without a network, codex repeats one every few seconds for hours. Each is passed on once,
+ * then every five minutes, to keep the journal small.
  */
 export class RetryNotices {
   readonly #told = new Map<string, number>()
 
-  /** True if this notice, received at `now` (monotonic, ms), is to be passed on. */
+  /** True if this notice, received at `now` (monotonic, ms), must be passed on. */
   isNews({ message, waitsForNetwork }: Extract<EngineEvent, { type: 'error' }>, now: number): boolean {
     const cause = waitsForNetwork ? 'network' : message
     const last = this.#told.get(cause)
@@ -141,47 +141,46 @@ export class RetryNotices {
     return true
   }
 
-  /** The turn goes on: what comes after this is news again. */
+  /** Forgets all notices after progress of the turn: later ones are new again. */
   forget(): void {
     if (this.#told.size > 0) this.#told.clear()
   }
 }
 
-/** When codex counts as hung. */
+/** Times after which codex counts as hung. */
 export interface SilenceLimits {
-  /** Nothing came from codex, and nothing was in progress, for so long, ms. */
+  /** Time without a message while nothing is in progress, ms. */
   silenceMs: number
-  /** A command or tool was in progress, and nothing else was begun or done, for so long, ms. */
+  /** Time with a command or tool in progress and no other start or end, ms. */
   commandMs: number
 }
 
-/** How long a turn may wait for the network while its agent has done nothing, ms: then nothing is lost by another try. */
+/** Longest network wait of a turn whose agent has done nothing, ms: a retry then loses nothing. */
 const NETWORK_AT_START_MS = 15_000
-/** The same once it has, ms: what it has in mind ends with its turn. */
+/** Longest network wait after the agent has worked, ms: the turn's thoughts end with it. */
 const NETWORK_MS = 2 * 60_000
 
 /**
- * How long a turn may wait for the network (`EngineSetup.networkMs`) where failures in a row may take `maxWaitMs` in all: a
- * part of that, so that what follows is a wait of ours with a moment at which it ends.
+ * Returns a turn's longest network wait (`EngineSetup.networkMs`), a part of `maxWaitMs` (for all failures in a row). A wait
+ * of codemachine with a known end follows.
  */
 export function networkLimit(maxWaitMs: number): number {
   return Math.min(NETWORK_MS, maxWaitMs / 4)
 }
 
-/** Codex waits a minute between its attempts to connect, and each attempt may take its time. */
+/** Silence limit during a network wait, ms: codex pauses a minute between attempts, and each may take long. */
 const NETWORK_SILENCE_MS = 15 * 60_000
 
 /**
- * What codex is doing, by its notifications, in all threads of a connection. All times are monotonic, ms.
- *
- * A message or thought that was begun and is never completed is not in progress: a stream that breaks off leaves such.
- * What the provider does itself (a search, a picture, a compaction) is part of the stream, whose silence codex watches.
+ * Tracks codex's work in all threads of a connection by its notifications. All times are monotonic, ms. A begun message or
+ * thought without an end is not in progress: an interrupted stream leaves such. Work of the provider (a search, a picture, a
+ * compaction) is part of the stream, whose silence codex watches.
  */
 export class Activity {
-  /** Commands and tools of this turn that have started and not ended, the newest last. */
+  /** Running commands and tools of this turn, the newest last. */
   readonly #open = new Map<string, { item: ThreadItem; since: number }>()
   #heardAt: number
-  /** When anything was last begun or done. */
+  /** Time of the last start or end. */
   #movedAt: number
   #networkAwaySince: number | null = null
   #hasWorked = false
@@ -191,46 +190,46 @@ export class Activity {
     this.#movedAt = now
   }
 
-  /** Whether a command of this turn runs, be it in the background. */
+  /** True if a command of this turn runs, even in the background. */
   get hasCommands(): boolean {
     for (const { item } of this.#open.values()) if (item.type === 'commandExecution') return true
     return false
   }
 
-  /** Since when codex has waited for the network, and done nothing else; null: it does not. */
+  /** Start of codex's current wait for the network; null: it does not wait. */
   get networkAwaySince(): number | null {
     return this.#networkAwaySince
   }
 
-  /** Whether anything of a turn came within the last so many ms, and codex does not wait for the network. */
+  /** True if a message of a turn arrived within the last `withinMs` and codex does not wait for the network. */
   isServed(now: number, withinMs: number): boolean {
     return this.#networkAwaySince === null && now - this.#heardAt <= withinMs
   }
 
-  /** The part of `limitMs` that codex may wait for the network now. */
+  /** Returns the part of `limitMs` that codex may wait for the network now. */
   networkMs(limitMs: number): number {
     return this.#hasWorked ? limitMs : Math.min(limitMs, NETWORK_AT_START_MS)
   }
 
-  /** A new turn starts: what an earlier one left open is not of it. */
+  /** Starts a new turn and forgets open items of earlier ones. */
   beginTurn(now: number): void {
     this.#open.clear()
     this.#networkAwaySince = null
     this.restart(now)
   }
 
-  /** Starts all clocks anew. */
+  /** Restarts all clocks. */
   restart(now: number): void {
     this.#heardAt = now
     this.#movedAt = now
   }
 
-  /** Anything was received. */
+  /** Notes that a message was received. */
   heard(now: number): void {
     this.#heardAt = now
   }
 
-  /** A notification was received. Output, tokens and texts are no progress: a command that hangs may send them. */
+  /** Notes a notification. Output, tokens and texts are not progress: a hung command may send them. */
   note(message: ServerNotification, now: number): void {
     switch (message.method) {
       case 'item/started':
@@ -244,7 +243,7 @@ export class Activity {
         this.#move(now)
         break
       case 'error':
-        // Endless by design: the time without a network is nobody's fault.
+        // Endless by design: time without a network is nobody's fault.
         if (!waitsForNetwork(message.params)) break
         this.#networkAwaySince ??= now
         this.#movedAt = now
@@ -254,13 +253,13 @@ export class Activity {
     }
   }
 
-  /** How long until codex counts as hung if nothing more comes, ms; 0 or less: it does. */
+  /** Returns the time until codex counts as hung without a further message, ms; 0 or less: it is hung. */
   msLeft(now: number, { silenceMs, commandMs }: SilenceLimits): number {
     if (this.#open.size > 0) return this.#movedAt + commandMs - now
     return this.#heardAt + (this.#networkAwaySince !== null ? Math.max(silenceMs, NETWORK_SILENCE_MS) : silenceMs) - now
   }
 
-  /** What is wrong if codex counts as hung at `now`, in one sentence. */
+  /** Returns a sentence on the problem if codex counts as hung at `now`. */
   describe(now: number): string {
     const last = [...this.#open.values()].at(-1)
     if (!last) return `Nothing came from codex for ${spoken(now - this.#heardAt)}.`
@@ -273,11 +272,11 @@ export class Activity {
   }
 }
 
-/** Bounds the waits of a round for the network: codex waits for ever for a server that is not there. */
+/** Bounds a round's waits for the network: codex waits forever for a missing server. */
 export class NetworkWaits {
   readonly #activity: Activity
   readonly #options: { clock: Clock; networkMs?: number }
-  /** The wait that was followed last. */
+  /** Start of the wait that was followed last. */
   #since: number | null = null
 
   /** @param options `networkMs` as in `EngineSetup` */
@@ -287,8 +286,8 @@ export class NetworkWaits {
   }
 
   /**
-   * To be called with each notice that codex waits. Resolves with true if it has done nothing else once it has waited for as long
-   * as it may; with false if it has, if nothing bounds it, or if the same wait is followed already.
+   * Call it for each wait notice of codex. Resolves with true if codex does nothing else for the allowed time. Resolves with
+   * false if it does, if there is no limit, or if the same wait is followed already.
    * @param over aborted when the round is
    */
   async lastsTooLong(over: AbortSignal): Promise<boolean> {
@@ -301,7 +300,7 @@ export class NetworkWaits {
   }
 }
 
-/** Items that are no commands or tools of their own; what a later codex may have counts as a tool. */
+/** Items that are not commands or tools; unknown items of a later codex count as tools. */
 const NO_TOOLS: ReadonlySet<string> = new Set<ThreadItem['type']>([
   'userMessage',
   'hookPrompt',
@@ -322,14 +321,14 @@ function isTool({ type }: ThreadItem): boolean {
   return !NO_TOOLS.has(type)
 }
 
-/** "90 seconds", "6 minutes": hours are said in minutes, as the settings are. */
+/** Returns "90 seconds" or "6 minutes"; hours are in minutes, as in the settings. */
 function spoken(ms: number): string {
   const seconds = Math.round(ms / 1000)
   const [count, unit] = seconds < 120 && seconds !== 60 ? [seconds, 'second'] : [Math.round(seconds / 60), 'minute']
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** How a sentence names a tool or command: "`npm test`", "The tool `server.name`"; one short line. */
+/** Returns the name of a tool or command for a sentence: "`npm test`", "The tool `server.name`"; one short line. */
 function toolName(item: ThreadItem): string {
   switch (item.type) {
     case 'commandExecution':
@@ -350,7 +349,7 @@ function quoted(text: string): string {
   return `\`${truncate(text.replace(/\s+/g, ' ').trim(), MOST_CHARACTERS)}\``
 }
 
-/** The command as the agent gave it: codex runs it by a login shell, and tells what it understood of it. */
+/** Returns the command as the agent gave it: codex wraps it in a login shell, and reports how it parsed it. */
 function commandOf({ command, commandActions }: Extract<ThreadItem, { type: 'commandExecution' }>): string {
   const [action, ...others] = Array.isArray(commandActions) ? commandActions : []
   if (action && others.length === 0 && typeof action.command === 'string') return action.command
@@ -361,24 +360,23 @@ function commandOf({ command, commandActions }: Extract<ThreadItem, { type: 'com
 interface SilenceWatchOptions extends SilenceLimits {
   activity: Activity
   clock: Clock
-  /** The machine slept for about so long, ms; the clocks have been started anew. */
+  /** Called after the machine slept for about `ms`; the clocks have been restarted. */
   onSlept(ms: number): void
-  /** Codex counts as hung, for this reason, a sentence. Called once; nothing is watched after it. */
+  /** Called once when codex counts as hung, with a sentence; the watch ends. */
   onSilent(message: string): void
 }
 
-/** How often it is looked whether the machine slept, ms. */
+/** Interval between checks for a sleep of the machine, ms. */
 const LOOK_MS = 30_000
-/** A shorter wait is not worth it. */
+/** Shortest wait, ms. */
 const LEAST_WAIT_MS = 1_000
-/** What a look may come too late, or the wall clock gain on the other, before the machine counts as having slept, ms. */
+/** Delay of a check, or lead of the wall clock, after which the machine counts as having slept, ms. */
 const SLEEP_MS = 30_000
 
 /**
- * Calls `onSilent` when codex counts as hung, until `stop` is called.
- *
- * In a machine that sleeps, monotonic time and timers stand still (Linux) or go on (macOS, Windows): either the wall
- * clock gains on the other, or a look comes far too late. What codex could not do meanwhile is not held against it.
+ * Calls `onSilent` when codex counts as hung, until `stop` is called. During a sleep of the machine, monotonic time and
+ * timers stop (Linux) or continue (macOS, Windows). So either the wall clock gets ahead, or a check is far too late. The
+ * time of a sleep does not count against codex.
  */
 export function watchForSilence(options: SilenceWatchOptions): { stop(): void } {
   const { activity, clock, onSlept, onSilent } = options

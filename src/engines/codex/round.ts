@@ -35,31 +35,31 @@ interface CodexRoundOptions
   extends SilenceLimits,
     Pick<EngineSetup, 'networkMs'>,
     Pick<CodexOptions, 'env' | 'directory' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
-  /** To its app-server; nobody has taken it. */
+  /** Connection to its app-server, not taken yet. */
   connection: Connection
   thread: ThreadSpec
-  /** Of its model; null: what codex is configured with. */
+  /** Provider of its model; null: codex's configured one. */
   provider: Provider | null
   sandbox: SandboxTerms
-  /** Variables that commands have otherwise than the app-server (`shieldEnvironment`). */
+  /** Variables of commands that differ from the app-server's (`shieldEnvironment`). */
   forCommands: ShieldedEnvironment['forCommands']
-  /** Why its sandbox starts nothing, on its app-server; null: it does. Throws a `RequestFailure`. */
+  /** Returns why its sandbox cannot start anything, tried on its app-server; null: it can. Throws a `RequestFailure`. */
   trySandbox(rpc: Rpc): Promise<SandboxProblem | null>
-  /** Ask codex for its login before the thread is started. */
+  /** True to check codex's login before the thread starts. */
   checkLogin: boolean
-  /** Whether its provider has sent something to another round of this engine a moment ago, so that it may only be busy with that; left out: no. */
+  /** Returns true if its provider has just served another round, and so may be busy; undefined: no. */
   isServedElsewhere?(): boolean
   /** Called before the first turn begins. */
   onRun(): void
-  /** Called once, when no turn runs or will run: the process may be closed. */
+  /** Called once, when no turn runs or will run, so that the process can be closed. */
   onIdle(outcome: RoundOutcome): void
 }
 
-/** The time that a hung codex has to end its turn before its process is closed, ms. */
+/** Time for a hung codex to end its turn before its process is closed, ms. */
 const SILENT_GRACE_MS = 30_000
-/** The deadline of the request for the account's usage, ms. */
+/** Deadline of the request for the account's usage, ms. */
 const LIMITS_MS = 10_000
-/** The deadline of `turn/steer`, ms: the person's next command waits for it. */
+/** Deadline of `turn/steer`, ms: the person's next command waits for it. */
 const STEER_MS = 5_000
 
 type Ready = { threadId: string } | { failure: RoundOutcome }
@@ -83,18 +83,18 @@ export class CodexRound implements PreparedRound {
   readonly #activity: Activity
   readonly #tools: RoundTools
   readonly #attempts = new Attempts({ saysRequests: true })
-  /** Ids of turns that have ended: what still comes of them is not of the one that runs. */
+  /** Ids of ended turns: their late notifications do not belong to the running turn. */
   readonly #endedTurns = new Set<string>()
   #run: RoundRun | null = null
   #threadId: string | null = null
   #inUse: ModelInUse = {}
   #turn: Turn | null = null
-  /** Why the round is being ended: the first cause counts. */
+  /** Cause of the round's end; the first counts. */
   #cause: RoundOutcome | null = null
   #over: RoundOutcome | null = null
   #isAsking = false
   readonly #networkWaits: NetworkWaits
-  /** Aborted when it is over. */
+  /** Aborted when the round is over. */
   readonly #ending = new AbortController()
 
   constructor(options: CodexRoundOptions) {
@@ -129,7 +129,7 @@ export class CodexRound implements PreparedRound {
     return this.#over !== null
   }
 
-  /** Whether its provider has sent something to its turn, which runs, within the last so many ms. */
+  /** True if its provider has sent something to its running turn within `withinMs`. */
   isServed(withinMs: number): boolean {
     const { clock } = this.#options
     return this.#turn !== null && this.#over === null && this.#activity.isServed(clock.monotonic(), withinMs)
@@ -201,7 +201,7 @@ export class CodexRound implements PreparedRound {
     }
   }
 
-  /** Asks for a turn; the outcome if there cannot be one. */
+  /** Starts a turn; returns the outcome if that is impossible. */
   async #play(input: string, images?: readonly string[]): Promise<Turn | RoundOutcome> {
     const run = this.#run
     if (run) this.#feed.open(run)
@@ -232,7 +232,7 @@ export class CodexRound implements PreparedRound {
     return turn
   }
 
-  /** The outcome of a request that failed. A process that takes no more requests is closed. */
+  /** Returns the outcome of a failed request. Closes a process that accepts no more requests. */
   async #failure(error: unknown): Promise<RoundOutcome> {
     if (!(error instanceof RequestFailure)) throw error
     if (error.cause !== 'closed') return requestOutcome(error)
@@ -241,21 +241,21 @@ export class CodexRound implements PreparedRound {
     return exitOutcome(await server.exit, this.#threadId === null)
   }
 
-  /** Interrupts the turn, which gets so long to end. */
+  /** Interrupts the turn, which gets `ms` to end. */
   async #giveUp(turn: Turn, cause: RoundOutcome, ms: number): Promise<void> {
     this.#cause ??= cause
     await turn.interrupt(ms)
     this.#end(this.#cause)
   }
 
-  /** Codex waits for ever for a server that is not there. */
+  /** Bounds a wait of codex, which is endless for a missing server. */
   #boundWait(turn: Turn, said: string | null): void {
     const { provider, env } = this.#options
     if (provider !== null && canBeAsked(provider, env)) void this.#askForProvider(turn, provider)
     void this.#endLongWait(turn, said)
   }
 
-  /** If the provider does not answer either, the turn ends; not while it is busy with another round of ours. */
+  /** Ends the turn if the provider does not answer codemachine either and is not busy with another round. */
   async #askForProvider(turn: Turn, provider: Provider): Promise<void> {
     if (this.#isAsking || this.#options.isServedElsewhere?.()) return
     this.#isAsking = true
@@ -266,7 +266,7 @@ export class CodexRound implements PreparedRound {
     await this.#giveUp(turn, outcome, this.#options.endMs)
   }
 
-  /** The turn ends if nothing else has come of it by then. */
+  /** Ends the turn if its network wait lasts too long. */
   async #endLongWait(turn: Turn, said: string | null): Promise<void> {
     const { provider, endMs } = this.#options
     if (!(await this.#networkWaits.lastsTooLong(this.#ending.signal)) || this.#turn !== turn) return
@@ -281,7 +281,7 @@ export class CodexRound implements PreparedRound {
     this.#feed.whenOpen(() => this.#take(message))
   }
 
-  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  /** Logs and ignores a message that it cannot handle, because the wire is open. */
   #take(message: ServerNotification): void {
     try {
       this.#activity.note(message, this.#options.clock.monotonic())
@@ -331,19 +331,19 @@ export class CodexRound implements PreparedRound {
     else this.#endTurn(turn, outcome)
   }
 
-  /** A turn of which nothing could be started did not work, whatever the agent made of it. */
+  /** Ends a turn after a trial of the sandbox: a turn that could start nothing did not work. */
   async #endAfterTrying(turn: Turn, outcome: RoundOutcome): Promise<void> {
     const found = await this.#options.trySandbox(this.#rpc).catch(() => null)
     if (!this.#over) this.#endTurn(turn, withoutSandbox(found, outcome))
   }
 
-  /** An idle thread has no turn that runs: where the end of ours is not told, it is read back. */
+  /** Follows the thread's status. If an idle thread never reported the end of its turn, reads the end back. */
   #followStatus(status: string): void {
     if (status === 'active') this.#turn?.isActive()
     else void this.#turn?.lostEnd().then(end => end && this.#feed.whenOpen(() => this.#takeLostEnd(end)))
   }
 
-  /** Goes on, and records it, as if codex had told it. */
+  /** Handles and records a lost end as if codex had reported it. */
   #takeLostEnd({ missing, wasToldToStart, ...turn }: LostEnd): void {
     const [threadId, turnId] = [this.#threadId, turn.id]
     this.#options.log(`codex did not report the end of its turn (${turn.status}); it was read back from the thread.`)
@@ -361,7 +361,7 @@ export class CodexRound implements PreparedRound {
   #endTurn(turn: Turn, said: RoundOutcome): void {
     const { clock, provider } = this.#options
     const known = withRetryAt(provider ? ofProvider(said, provider) : said, clock.now())
-    // What was to be stopped and came to its end all the same did its work.
+    // A turn that ended normally despite a stop did its work.
     const outcome = known.class === 'worked' ? known : (this.#cause ?? known)
     const stays = outcome.class === 'network' || (outcome.class === 'worked' && this.#run?.keepsThread === true)
     if (!stays || this.#cause) {
@@ -373,7 +373,7 @@ export class CodexRound implements PreparedRound {
     turn.end(outcome)
   }
 
-  /** Answered at once, so codex never waits for us; only a tool of ours may take its time. */
+  /** Answers at once, so that codex never waits; only codemachine's own tools may take time. */
   #onRequest(method: string, params: unknown): unknown {
     const request = { method, params } as ServerRequest
     if (request.method === 'item/tool/call') return this.#tools.call(request.params)
@@ -388,7 +388,7 @@ export class CodexRound implements PreparedRound {
     this.#end(this.#cause ?? exitOutcome(exit, this.#threadId === null))
   }
 
-  /** First cause wins. A turn that left commands running ends when these have ended with its process. */
+  /** Ends the round; the first cause counts. Leftover commands end with its process. */
   #end(outcome: RoundOutcome): RoundOutcome {
     if (this.#over) return this.#over
     this.#over = outcome
@@ -400,18 +400,18 @@ export class CodexRound implements PreparedRound {
   }
 }
 
-/** What codex says of our reading a thread back. */
+/** True for codex's notice about the read of a thread. */
 function isOfReading({ method, params }: ServerNotification): boolean {
   return method === 'deprecationNotice' && params.summary.startsWith('Full-history hydration')
 }
 
-/** What says nothing of a provider of the person's: the limits of the account, and that codex has not heard of its model. */
+/** True for notices that do not concern a person's provider: account limits, and unknown metadata of its model. */
 function isOfAccount({ method, params }: ServerNotification): boolean {
   if (method === 'account/rateLimits/updated') return true
   return method === 'warning' && params.message.startsWith('Model metadata for ')
 }
 
-/** The id of the thread that a notification is about; null if it is about none. */
+/** Returns the id of a notification's thread; null: none. */
 export function threadOf(message: ServerNotification): string | null {
   const id = memberOf(message.params, 'threadId')
   return typeof id === 'string' ? id : null

@@ -18,26 +18,26 @@ import { type AskCodex, readCommandConfig, shakeHands } from './thread-start.ts'
 import { CommandOutput } from './translate-item.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
-/** `directory`: where it runs, and where the app-server was started, for that is what a sandbox leaves writable. */
+/** `directory`: where the command runs and its app-server starts, because a sandbox leaves that writable. */
 interface CommandOptions
   extends Pick<CodexOptions, 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'log'>,
     Pick<SandboxCommand, 'timeoutMs' | 'signal'> {
-  /** The native codex. */
+  /** Path of the native codex. */
   binary: string
   /** Program and arguments. */
   command: readonly string[]
-  /** Its rights: a policy, or the name of a permission profile. */
+  /** Its rights: a policy or a permission profile's name. */
   rights: Pick<CommandExecParams, 'sandboxPolicy' | 'permissionProfile'>
-  /** Variables that it has whatever the person's policy says. */
+  /** Variables that it has regardless of the person's policy. */
   env: Readonly<Record<string, string>>
-  /** Variables that it has otherwise than the app-server. */
+  /** Variables that differ from the app-server's. */
   forCommands: ShieldedEnvironment['forCommands']
-  /** Told what the person has configured; true if the app-server has other rights, so that nothing is run. */
+  /** Called with the person's configuration. Returns true if the app-server has other rights, so that nothing may run. */
   onConfig(config: CommandConfig): boolean
   onOutput(bytes: Buffer, isStdout: boolean): void
 }
 
-/** How a command ended. `not-started`: codex could not run it, or died while it ran. */
+/** The end of a command. `not-started`: codex could not run it, or died during it. */
 type RanCommand = (
   | { kind: 'exited'; exitCode: number }
   | { kind: 'timed-out' }
@@ -46,9 +46,9 @@ type RanCommand = (
 ) & { durationMs: number }
 
 /**
- * Runs one command in codex's own sandbox, on an app-server that has just been started, and closes that: closing it ends
- * what the command has started, but for what has left its session and is found by the mark. However it ends is a value;
- * `AGAIN`: nothing was run, as the app-server has other rights.
+ * Runs one command in codex's own sandbox on a new app-server, and closes that. The close ends the command's processes; the
+ * mark finds those that have left its session. Each end is a value; `AGAIN`: nothing ran, because the app-server has other
+ * rights.
  */
 async function runCommand(server: AppServer, options: CommandOptions): Promise<RanCommand | typeof AGAIN> {
   const { clock, signal, timeoutMs } = options
@@ -71,7 +71,7 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
     const params = await prepare(rpc, options)
     if (params === AGAIN) return params
     startedAt = clock.monotonic()
-    // A time-out of codex's own could not be told from a command that ends with its exit code, 124.
+    // Codex's own time-out would look like a command's exit code 124.
     const exitCode = exitCodeIn(await rpc.request('command/exec', params, Math.min(timeoutMs, LONGEST_WAIT_MS)))
     if (signal.aborted) return { kind: 'broken-off', ...spent() }
     return { kind: 'exited', exitCode, ...spent() }
@@ -88,9 +88,9 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
 
 const AGAIN = Symbol('again')
 
-/** The notification of what a command prints. */
+/** Notification of a command's output. */
 export const OUTPUT = 'command/exec/outputDelta'
-/** The most of codex's own words that is repeated, in characters. */
+/** Longest repeated text of codex, in characters. */
 const WORDS = 500
 
 async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams | typeof AGAIN> {
@@ -107,7 +107,7 @@ async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecPa
     env: { ...commandVariables(forCommands, config.policy, options.binary), ...env },
     processId: 'command',
     streamStdoutStderr: true,
-    // What is over codex's bound is thrown away, and it is the end that tells how it went.
+    // Codex drops output above its limit, but the end of the output shows the result.
     disableOutputCap: true,
     disableTimeout: true,
   }
@@ -123,75 +123,75 @@ async function problemOf(error: RequestFailure, server: AppServer): Promise<stri
   }
 }
 
-/** Why codex ran nothing, where it lives on. */
+/** Returns why codex ran nothing although it still lives. */
 export function refusalOf(error: RequestFailure): string {
   if (error.cause === 'deadline') return error.message
   return clipEnd(`codex did not run it in its sandbox: ${messageOf(error)}`, WORDS)
 }
 
-/** Hands over what a notification of output holds. */
+/** Passes on the bytes of an output notification. */
 export function takeOutput(params: unknown, take: CommandOptions['onOutput']): void {
   const text = memberOf(params, 'deltaBase64')
   take(Buffer.from(typeof text === 'string' ? text : '', 'base64'), memberOf(params, 'stream') === 'stdout')
 }
 
-/** The exit code in an answer to `command/exec`; -1 where it says none, for then it did not end well. */
+/** Returns the exit code in an answer to `command/exec`; -1 if it is missing, because that was no good end. */
 export function exitCodeIn(answer: unknown): number {
   const code = memberOf(answer, 'exitCode')
   return typeof code === 'number' ? code : -1
 }
 
 interface SandboxCommand {
-  /** A line for a shell, run in the work directory. */
+  /** Shell line to run in the work directory. */
   run: string
-  /** Whether it may use the network; never more than the rounds may. */
+  /** True: it may use the network if the rounds may. */
   network: boolean
-  /** Whether it may write nothing at all, whatever the rounds may, and has no network; left out: what they may. */
+  /** True: it may write nothing and use no network; undefined: as the rounds. */
   readOnly?: true | undefined
-  /** Absolute paths that it may neither read nor make, where the sandbox can deny that; left out: none. */
+  /** Absolute paths that it may neither read nor create, if the sandbox can deny that; undefined: none. */
   unreadable?: readonly string[] | undefined
-  /** Variables that it has beside those of an agent's commands; left out: none. */
+  /** Variables in addition to those of an agent's commands; undefined: none. */
   env?: Readonly<Record<string, string>>
   timeoutMs: number
-  /** Ends it, and all that it has started. */
+  /** Ends it and all its processes. */
   signal: AbortSignal
-  /** Told all that it prints to its stdout, as it comes; left out: nobody is. */
+  /** Called with each piece of its stdout; undefined: not called. */
   onStdout?(bytes: Buffer): void
 }
 
 /**
- * How it ended, and the last lines of what it printed, both streams, at most 16,000 characters of plain text: more than
- * is kept, so that secrets can be taken out before it is cut. `not-started`: nothing could be run, or codex died under
- * it; a program that is not there is an exit code, 127.
+ * The end of a command and the last lines of both its streams, at most 16,000 characters of plain text. More than is kept,
+ * so that secrets are removed before the cut. `not-started`: nothing could run, or codex died during it. A missing program
+ * is exit code 127.
  */
 export type CommandEnd = RanCommand & { output: string }
 
-/** Runs lines that are codemachine's own in the sandbox of the rounds, one at a time. Disposing of it breaks them off. */
+/** Runs codemachine's own lines in the sandbox of the rounds, one at a time. Disposal interrupts them. */
 export interface SandboxCommands extends AsyncDisposable {
-  /** Resolves when nothing is left of it that can be found. Never rejects for what the command or codex does. */
+  /** Resolves when none of its known processes is left. Never rejects because of the command or codex. */
   run(command: SandboxCommand): Promise<CommandEnd>
 }
 
 export interface SandboxCommandsOptions extends CodexOptions {
-  /** Where agents work, if it is not `directory`: no program there is codex's own to use. */
+  /** Directory in which agents work, if it is not `directory`: codex may use no program there. */
   agentsDirectory?: string
   binary: { path: string; version: string }
 }
 
-/** Opens them; nothing is started before the first command, and nothing is left after each. */
+/** Opens them; nothing starts before the first command, and nothing is left after each. */
 export function openSandboxCommands(options: SandboxCommandsOptions): SandboxCommands {
   return new OneAtATime(options)
 }
 
 const OUTPUT_CHARACTERS = 16_000
-/** How often a command is asked for of which nothing has run: once for other rights, once for a sandbox that could not be made. */
+/** Most requests of a command that did not run: one more for other rights, one more for a failed sandbox. */
 const MOST_TRIES = 3
 
 class OneAtATime implements SandboxCommands {
   readonly #options: SandboxCommandsOptions
   readonly #rights: Rights
   readonly #closed = new AbortController()
-  /** Two at once in one directory fail in the sandbox now and then. */
+  /** End of the last command: two at once in one directory sometimes fail in the sandbox. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: SandboxCommandsOptions) {
@@ -254,7 +254,7 @@ class OneAtATime implements SandboxCommands {
     })
     const text = output.text(OUTPUT_CHARACTERS)
     if (end !== AGAIN && (end.kind !== 'exited' || started.isStarted)) return { ...end, output: text }
-    // Another sandbox that was made in the same moment may be why.
+    // A sandbox that was made at the same time may be the cause.
     if (end === AGAIN || mayTryAgain) return AGAIN
     const { problem, mend } = await describeProblem(text, { directory, sandbox, platform })
     return { kind: 'not-started', problem: `${problem} ${mend}`, durationMs: end.durationMs, output: '' }

@@ -24,8 +24,8 @@ export interface SandboxTerms {
 }
 
 /**
- * The policy of every thread. Codex refuses every way out of the sandbox by itself, and asks only about commands that its
- * rules stop (`rm -f` and the like), which then run inside. Before 0.167 it refuses these too.
+ * Approval policy of every thread. Codex refuses every way out of the sandbox. It only asks about commands that its rules
+ * stop (such as `rm -f`), which then run inside. Before 0.167 it refuses these too.
  */
 export const APPROVAL_POLICY: AskForApproval = {
   granular: {
@@ -38,9 +38,9 @@ export const APPROVAL_POLICY: AskForApproval = {
 }
 
 /**
- * The terms for a sandbox in `directory`. A thread is always started read-only, and gets its rights with the turn:
- * started with more, codex would write the directory into the person's config.toml as trusted, and then read the
- * directory's own configuration (measured, docs/inside/codex.md).
+ * Returns the terms of a sandbox in `directory`. A thread always starts read-only and gets its rights with the turn.
+ * Otherwise codex would mark the directory as trusted in the person's config.toml, and then read the directory's own
+ * configuration (measured, docs/inside/codex.md).
  */
 export function sandboxTerms(directory: string, choice: SandboxChoice): SandboxTerms {
   if (choice.mode !== 'read-only')
@@ -48,23 +48,23 @@ export function sandboxTerms(directory: string, choice: SandboxChoice): SandboxT
   return withProfile(MEMORY_ONLY, { filesystem: { ':root': 'read', [join(directory, '.codemachine')]: 'write' } })
 }
 
-/** The terms of a thread that can write nothing, not even its memory, and has no network, whatever the rounds have. */
+/** Terms of a thread that can write nothing, not even its memory, and has no network, regardless of the rounds. */
 const READ_ONLY_TERMS: SandboxTerms = {
   thread: { sandbox: 'read-only' },
   turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
 }
 
 /**
- * As `sandboxTerms`, for a thread that may write only in these folders, relative to `directory`, and the temporary ones:
- * nothing else of the work directory, and no repository's git directory. They have to be there. It narrows the sandbox
- * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow.
+ * As `sandboxTerms`, for a thread that may only write in the temporary folders and in these. They must exist, and are
+ * relative to `directory`. The rest of the work directory and all git directories are read-only. Only narrows
+ * `workspace-write`: full access enforces nothing, and read-only needs no limit.
  */
 function writableTerms(directory: string, folders: readonly string[], choice: SandboxChoice): SandboxTerms {
   if (choice.mode !== 'workspace-write') return sandboxTerms(directory, choice)
   return withProfile(SOME_FOLDERS, profileOfFolders(directory, folders, choice))
 }
 
-/** Whether a thread is kept from reading what is named: by permission profiles, in the sandbox `workspace-write` alone. */
+/** True if permission profiles can hide files from a thread: only in the sandbox `workspace-write`. */
 export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>): boolean {
   return mode === 'workspace-write'
 }
@@ -72,8 +72,8 @@ export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>): boolean {
 type ThreadRights = Pick<ThreadSpec, 'readOnly' | 'writable' | 'unreadable' | 'noShell'>
 
 /**
- * As `READ_ONLY_TERMS`, `writableTerms` or `sandboxTerms`, for a thread that may not read the paths: absolute ones, and globs.
- * Where that is not enforced (`hidesFiles`) they are those terms.
+ * Returns `READ_ONLY_TERMS`, `writableTerms` or `sandboxTerms` for a thread that may not read these absolute paths and
+ * globs. Without `hidesFiles`, the paths have no effect.
  */
 export function threadTerms(
   { noShell, readOnly = noShell, writable, unreadable = [] }: ThreadRights,
@@ -93,25 +93,25 @@ export function threadTerms(
   return { thread: { permissions: READING, config: { permissions } }, turn: { permissions: HIDING } }
 }
 
-/** A permission profile that is defined where an app-server is started, for the commands that it runs. */
+/** A permission profile that an app-server gets at its start, for its commands. */
 export interface HidingProfile {
   name: string
   /** `key=value` pairs for codex's `-c`. */
   overrides: readonly string[]
 }
 
-/** What commands under a profile may do beside what rounds may. */
+/** Differences of a profile from the rights of the rounds. */
 interface HidingOptions {
-  /** Whether they may write nothing at all; left out: what the rounds may. */
+  /** True: they may write nothing; undefined: as the rounds. */
   readOnly?: boolean | undefined
-  /** A folder that they may write to in the place of the usual temporary ones; null, or left out: those. */
+  /** A writable folder that replaces the usual temporary ones; null or undefined: the usual ones. */
   temporary?: string | null
 }
 
 /**
- * The profile of commands with the rights of the rounds that may neither read nor make these paths: absolute ones, no
- * globs. Null where that is not enforced (`hidesFiles`), or where the rights of the rounds are all that is wanted: no path of them
- * could be read or made, and the temporary folders are the usual ones.
+ * Returns the profile of commands with the rounds' rights that may neither read nor create these absolute paths (no globs).
+ * Null without `hidesFiles`, or if the rounds' rights suffice: none of the paths can be read or created, and the temporary
+ * folders are the usual ones.
  */
 export function hidingProfile(
   unreadable: readonly string[],
@@ -129,9 +129,9 @@ export function hidingProfile(
 }
 
 /**
- * The `key=value` pairs for codex's `-c` by which `codex sandbox` holds a whole program to the rights of a thread; beside these
- * it may write in folders of its own. It reaches the hosts of its model through a proxy of codex's: of a program and its
- * commands the sandbox makes no difference. Not for full access, which is no box.
+ * Returns the `key=value` pairs for codex's `-c` that limit a whole program under `codex sandbox` to a thread's rights. It
+ * may also write its own folders. It reaches its model's hosts through codex's proxy, as do its commands: the sandbox cannot
+ * separate them. Not for full access, which is no sandbox.
  * @param own `home`: absolute paths that are there, which it may write; `configuration`: what it may not, relative to
  *   `directory`; `network`: the hosts, or true for all
  */
@@ -141,7 +141,7 @@ export function boxOverrides(
   choice: SandboxChoice,
   { home, configuration, network }: Pick<ExternalEngine, 'home' | 'configuration' | 'network'>,
 ): readonly string[] {
-  // It may lie below a temporary folder.
+  // The directory may be below a temporary folder.
   const readsAll = { ':root': 'read', [directory]: 'read' }
   const rights = readOnly
     ? { filesystem: readsAll }
@@ -165,15 +165,15 @@ export function boxOverrides(
 }
 
 /**
- * The network of a profile that reaches these hosts alone, through codex's proxy. Its loopback is its own, so that tests can
- * open a port; unless a host is this machine, which codex reaches only where it does not count loopback as the box's own.
+ * Returns a profile's network that only reaches these hosts, through codex's proxy. Its loopback is separate, so that tests
+ * can open a port. Not so if a host is this machine: codex reaches it only on a shared loopback.
  */
 function onlyTo(hosts: readonly string[]): Partial<Profile['network']> {
   const domains = Object.fromEntries(hosts.map(host => [host, 'allow'] as const))
   return { domains, allow_local_binding: !hosts.some(host => LOOPBACK.test(host)) }
 }
 
-/** What codex takes for the box's own loopback. On Linux, `127.0.0.2` is not, and leads to this machine. */
+/** Matches the sandbox's own loopback for codex. On Linux, `127.0.0.2` is not part of it and leads to this machine. */
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|::1|\[::1\])$/i
 
 function withoutReading(profile: Profile, unreadable: readonly string[]): Profile {
@@ -185,8 +185,8 @@ function withoutReading(profile: Profile, unreadable: readonly string[]): Profil
 }
 
 /**
- * Whether a path is there, or could be made by a command under this profile. Codex lays a file where a denied one is
- * missing, and runs no command at all where it cannot; where its folder is missing, in the place of the folder.
+ * True if a path exists or could be created under this profile. Codex puts a file in place of a missing denied path, or of
+ * its missing folder. If it cannot, it runs no command.
  */
 function mayBeThere(path: string, { filesystem }: Profile): boolean {
   if (GLOB.test(path) || existsSync(path)) return true
@@ -198,7 +198,7 @@ const GLOB = /[*?[{]/
 
 const READS_ALL: Profile = { filesystem: { ':root': 'read' }, network: { enabled: false } }
 
-/** The profile of a thread that may write in these folders only. */
+/** Returns the profile of a thread that may only write in these folders. */
 function profileOfFolders(directory: string, folders: readonly string[], { network, roots }: SandboxChoice): Profile {
   const writable = [...folders.map(folder => join(directory, folder)), ...(roots ?? [])]
   const own = Object.fromEntries(writable.map(path => [path, 'write']))
@@ -207,7 +207,7 @@ function profileOfFolders(directory: string, folders: readonly string[], { netwo
 }
 
 /**
- * The profile that lets a thread write what the sandbox `workspace-write` does.
+ * Returns the profile with the write access of the sandbox `workspace-write`.
  * @param temporary in the place of the usual temporary folders; null: those
  */
 function profileOfAll(directory: string, choice: SandboxChoice, temporary: string | null = null): Profile {
@@ -217,34 +217,34 @@ function profileOfAll(directory: string, choice: SandboxChoice, temporary: strin
   return { filesystem, network: { enabled: choice.network } }
 }
 
-/** What is writable beside the work directory. */
+/** Returns the writable paths outside of the work directory. */
 export function besidesDirectory({ writable, roots = [] }: SandboxChoice): string[] {
   return [...new Set([...writable, ...roots])]
 }
 
-/** What a permission profile lets commands do; `filesystem`: by absolute path or glob, the more specific one counts. */
+/** The rights of a permission profile; `filesystem`: by absolute path or glob, the more specific one counts. */
 type Profile = {
   filesystem: Record<string, string>
   network?: { enabled: boolean; domains?: Record<string, 'allow'>; allow_local_binding?: boolean }
 }
 
-/** A permission profile, which is defined where it is used. */
+/** Returns terms that define and use a permission profile. */
 function withProfile(name: string, profile: Profile): SandboxTerms {
   return { thread: { permissions: name, config: { permissions: { [name]: profile } } }, turn: {} }
 }
 
-/** Name of the permission profile of an agent that may write in some folders only. */
+/** Permission profile of an agent that may only write some folders. */
 const SOME_FOLDERS = 'codemachine-folders'
-/** Name of the permission profile of an agent that may not read everything, and of the one that its thread starts with. */
+/** Permission profiles of an agent with hidden files: of its turns, and of the start of its thread. */
 const HIDING = 'codemachine-hiding'
 const READING = 'codemachine-reading'
-/** Name of the permission profile that leaves a read-only agent its memory. */
+/** Permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
-/** Name of the permission profile of a whole program, with its commands. */
+/** Permission profile of a whole program with its commands. */
 const BOX = 'codemachine-box'
 
 /**
- * The sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted.
+ * Returns the sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted.
  * @param temporary in the place of the usual temporary folders; null: those
  */
 export function commandPolicy(
@@ -270,20 +270,19 @@ export function commandPolicy(
   }
 }
 
-/** The environment of an app-server, and the variables that its agents' commands get instead. */
+/** The environment of an app-server, and the different variables of its agents' commands. */
 export interface ShieldedEnvironment {
-  /** Of the app-server itself. */
+  /** Environment of the app-server itself. */
   env: NodeJS.ProcessEnv
-  /** Variables that are others in commands: the value, or null for one that they are not to see. */
+  /** Variables that differ in commands: the value, or null to remove it. */
   forCommands: Readonly<Record<string, string | null>>
 }
 
 /**
- * The environment of an app-server in `directory`. Codex runs git itself, outside of its sandbox, whenever a thread or a
- * turn starts, a sub-agent's too; git then runs the filters of a config that an agent may have written a second before,
- * and the program itself is the first `git` on the PATH. So codex finds no repository (no permission profile keeps an
- * agent from planting one: docs/inside/codex.md), and no program where an agent can write.
- *
+ * Returns the environment of an app-server in `directory`. Codex runs git itself, outside of its sandbox, at each start of a
+ * thread or turn, also of a sub-agent. That git runs filters of a config that an agent may just have written. The program is
+ * the first `git` on the PATH. So codex must find no repository (no permission profile stops an agent from creating one:
+ * docs/inside/codex.md) and no program where an agent can write.
  * @param firstOnPath a folder that codex searches first for programs, and commands do not; null: none
  */
 export function shieldEnvironment(
@@ -313,10 +312,9 @@ export function shieldEnvironment(
 }
 
 /**
- * A folder in which `lsb_release` fails, for the front of an app-server's PATH; it is made if it is missing. Codex asks
- * `lsb_release` twice at each start, a script of twelve programs on Debian and Ubuntu; what it sends about the system is the same
- * (docs/inside/codex.md). Null on other platforms, without /etc/os-release, and where the folder cannot be made.
- *
+ * Creates a folder with a failing `lsb_release` for the front of an app-server's PATH. Codex runs `lsb_release` twice at
+ * each start, a script of twelve programs on Debian and Ubuntu; the data that it sends is the same (docs/inside/codex.md).
+ * Null on other platforms, without /etc/os-release, and if the folder cannot be created.
  * @param records the folder of the records, where agents cannot write
  */
 export async function withoutLsbRelease(records: string, platform: NodeJS.Platform): Promise<string | null> {
@@ -334,14 +332,13 @@ export async function withoutLsbRelease(records: string, platform: NodeJS.Platfo
   }
 }
 
-/** Where codex reads the name of the system if no `lsb_release` answers. */
+/** Codex's source of the system's name without `lsb_release`. */
 const OS_RELEASE = '/etc/os-release'
-/** A program that fails and starts nothing. */
+/** A program that only fails. */
 const FAILS = '/bin/false'
 
 /**
- * The settings of `thread/start` by which commands get `forCommands`.
- *
+ * Returns the settings of `thread/start` that give commands `forCommands`.
  * @param policy the `shell_environment_policy` in force (`CommandConfig`): what it says itself stands
  */
 export function commandSettings(forCommands: ShieldedEnvironment['forCommands'], policy: unknown): Config {
@@ -349,16 +346,15 @@ export function commandSettings(forCommands: ShieldedEnvironment['forCommands'],
   const { hidden, given } = otherwise(forCommands, policy)
   const settings: Config = {}
   for (const [name, value] of Object.entries(given)) settings[`${POLICY}.set.${name}`] = value
-  // Codex merges tables and replaces lists, and a list puts a table that was given before it out of force.
+  // Codex merges tables and replaces lists, and a list disables an earlier table.
   if (filters) for (const name of hidden) settings[`${POLICY}.filters.${name}`] = 'exclude'
   else if (hidden.length > 0) settings[`${POLICY}.exclude`] = [...exclude, ...hidden]
   return settings
 }
 
 /**
- * The variables by which a command of `command/exec` gets `forCommands`; null: it does not see that one. Codex itself has
- * done there what the policy says. Only the PATH of a round gets codex's own folder by itself, so here it is put first.
- *
+ * Returns the variables that give a command of `command/exec` `forCommands`; null removes one. Codex has already applied the
+ * policy there. Codex adds its own folder to the PATH of rounds only, so put it first here.
  * @param policy as for `commandSettings`
  * @param binary the native codex
  */
@@ -377,7 +373,7 @@ export function commandVariables(
   return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
 }
 
-/** What the person's configuration of codex says of all commands. */
+/** The person's codex configuration for all commands. */
 export interface CommandConfig {
   /** `shell_environment_policy`; null if there is none. */
   policy: unknown
@@ -385,10 +381,10 @@ export interface CommandConfig {
   roots: readonly string[]
 }
 
-/** What is said where codex says nothing. */
+/** Used if codex reports no configuration. */
 export const NO_CONFIG: CommandConfig = { policy: null, roots: [] }
 
-/** The same in a response to `config/read`. */
+/** Parses the configuration in a response to `config/read`. */
 export function commandConfigIn(answer: unknown): CommandConfig {
   const config = memberOf(answer, 'config')
   const roots = memberOf(memberOf(config, 'sandbox_workspace_write'), 'writable_roots')
@@ -403,7 +399,7 @@ type Config = NonNullable<ThreadStartParams['config']>
 const POLICY = 'shell_environment_policy'
 const NO_REPOSITORY = '/dev/null/no-repository'
 
-/** What commands are not to see, and what they are to have of what they inherit and the person has not set. */
+/** Returns the variables to hide from commands, and those to give that they inherit and the person has not set. */
 function otherwise(
   forCommands: ShieldedEnvironment['forCommands'],
   policy: unknown,

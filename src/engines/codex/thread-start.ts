@@ -34,20 +34,20 @@ interface StartedThread {
 
 interface StartThreadOptions extends Pick<CodexOptions, 'requestMs'> {
   params: ThreadStartParams
-  /** Variables that commands have otherwise than the app-server. */
+  /** Variables of commands that differ from the app-server's. */
   forCommands: ShieldedEnvironment['forCommands']
-  /** Whether to ask if anybody is logged in; if not, `loggedIn` is true. */
+  /** True to check the login; otherwise `loggedIn` is true. */
   checkLogin: boolean
 }
 
-/** A connection to an app-server, on which the handshake is under way. What comes before it is taken is kept for whoever takes it. */
+/** A connection to an app-server during the handshake. Keeps earlier messages for its taker. */
 export interface Connection {
   readonly server: AppServer
-  /** Disposed of when the app-server has ended. */
+  /** Connection, disposed after the end of the app-server. */
   readonly rpc: Rpc
-  /** Rejects with a `RequestFailure`, which may be passed over. */
+  /** The handshake; rejects with a `RequestFailure`, which may be ignored. */
   readonly hands: Promise<void>
-  /** Tells them what has come, and what comes from now on. Called once. */
+  /** Passes all past and future messages to these handlers. Called once. */
   take(handlers: RpcHandlers): void
 }
 
@@ -87,7 +87,7 @@ export function connect(
   }
 }
 
-/** What is left of the handshake, and `thread/start`. Throws a `RequestFailure`. */
+/** Waits for the handshake and sends `thread/start`. Throws a `RequestFailure`. */
 export async function startThread({ rpc, hands }: Connection, options: StartThreadOptions): Promise<StartedThread> {
   const { checkLogin, requestMs } = options
   await hands
@@ -98,7 +98,7 @@ export async function startThread({ rpc, hands }: Connection, options: StartThre
   return { threadId: threadIdOf(thread), loggedIn, inUse: modelInUse(thread) }
 }
 
-/** The handshake. It asks for codex's experimental API: the granular approval policy is part of it. */
+/** Does the handshake, with codex's experimental API for the granular approval policy. */
 export async function shakeHands(
   rpc: Rpc,
   { codemachineVersion, requestMs }: Pick<CodexOptions, 'codemachineVersion' | 'requestMs'>,
@@ -116,7 +116,7 @@ async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: Start
   return await rpc.request('thread/start', { ...params, config: { ...params.config, ...commands } }, requestMs)
 }
 
-/** What the person has configured for commands; nothing if codex refuses to say, as it then does to start a thread. Throws a `RequestFailure`. */
+/** Reads the person's configuration for commands; empty if codex refuses. Throws a `RequestFailure`. */
 export async function readCommandConfig(ask: AskCodex, cwd: ThreadStartParams['cwd']): Promise<CommandConfig> {
   try {
     return commandConfigIn(await ask('config/read', { cwd }))
@@ -126,7 +126,7 @@ export async function readCommandConfig(ask: AskCodex, cwd: ThreadStartParams['c
   }
 }
 
-/** Whether a login is there or not needed. Where codex cannot say, the turn will. */
+/** True if a login exists or is not needed. If codex cannot say, the turn reports it. */
 async function isLoggedIn(rpc: Rpc, requestMs: number): Promise<boolean> {
   try {
     return !needsLogin(await rpc.request('account/read', {}, requestMs))
@@ -135,7 +135,7 @@ async function isLoggedIn(rpc: Rpc, requestMs: number): Promise<boolean> {
   }
 }
 
-/** Whether an answer to `account/read` says that a login is needed, and none is there. */
+/** True if an answer to `account/read` means that a needed login is missing. */
 export function needsLogin(account: unknown): boolean {
   return memberOf(account, 'requiresOpenaiAuth') === true && memberOf(account, 'account') === null
 }
@@ -147,10 +147,10 @@ function threadIdOf(answer: unknown): string {
   return id
 }
 
-/** The most that a name may have; codex takes any text for one. */
+/** Longest name, in characters; codex allows any text. */
 const NAME_CHARACTERS = 200
 
-/** What the answer to `thread/start` says of it. */
+/** Returns model and effort in the answer to `thread/start`. */
 export function modelInUse(answer: unknown): ModelInUse {
   if (typeof answer !== 'object' || answer === null) return {}
   const model = memberOf(answer, 'model')
@@ -163,7 +163,7 @@ export function modelInUse(answer: unknown): ModelInUse {
 }
 
 /**
- * The parameters of `thread/start` for a round in `directory`.
+ * Returns the parameters of `thread/start` for a round in `directory`.
  * @param provider of the model; null: what codex is configured with
  */
 export function threadStartParams(
@@ -188,11 +188,11 @@ export function threadStartParams(
       ...(thread.effort === null ? {} : { model_reasoning_effort: thread.effort }),
       ...(provider === null ? {} : providerConfig(provider)),
       features: {
-        // A goal makes codex start turns by itself, and a round is one turn.
+        // With a goal, codex starts turns by itself, but a round is one turn.
         goals: false,
-        // Other servers refuse what is no function (docs/inside/codex.md): codex's own agents are a namespace of tools.
+        // Other servers accept only functions (docs/inside/codex.md), and codex's own agents are a namespace of tools.
         ...(provider === null && !thread.noShell ? {} : { multi_agent: false }),
-        // `apply_patch` stays, which the sandbox then refuses.
+        // `apply_patch` remains, and the sandbox refuses it.
         ...(thread.noShell && { shell_tool: false, view_image: false }),
       },
       tools: { update_plan: { enabled: true }, experimental_request_user_input: { enabled: false } },
@@ -200,7 +200,7 @@ export function threadStartParams(
   }
 }
 
-/** The name under which codex knows a provider in a thread: one of its own, as `ollama`, cannot be defined anew. */
+/** Returns codex's name for a provider in a thread: a built-in one, such as `ollama`, cannot be redefined. */
 function providerId({ name }: Provider): string {
   return `codemachine-${name}`
 }
@@ -223,13 +223,13 @@ function providerConfig(provider: Provider): { [key: string]: JsonValue } {
   }
 }
 
-/** What a turn is told. `images`: absolute paths, of which codex reads the files itself. */
+/** Returns the input of a turn. `images`: absolute paths; codex reads the files itself. */
 export function userInput(text: string, images: readonly string[] = []): UserInput[] {
   return [{ type: 'text', text, text_elements: [] }, ...images.map(path => ({ type: 'localImage' as const, path }))]
 }
 
 /**
- * The parameters of `turn/start` for the turn of a round.
+ * Returns the parameters of `turn/start` for the turn of a round.
  * @param outputSchema JSON Schema of the last message of the turn; left out: any text
  */
 export function turnStartParams(
@@ -247,12 +247,12 @@ export function turnStartParams(
   }
 }
 
-/** Which codex is asked. `directory`: nowhere that an agent can write. */
+/** The codex to ask. `directory`: not writable for agents. */
 export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'env' | 'directory' | 'clock'> {
   platform: NodeJS.Platform
-  /** When all answers have to be there, by the monotonic clock; left out: in 10 s. */
+  /** Deadline of all answers on the monotonic clock, ms; undefined: in 10 s. */
   deadline?: number
-  /** How long the handshake may take, ms; left out: until the deadline. */
+  /** Longest time of the handshake, ms; undefined: until the deadline. */
   handshakeMs?: number
   onNotification?(method: string, params: unknown): void
 }
@@ -260,12 +260,12 @@ export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'en
 /** Sends one request; throws a `RequestFailure`. */
 export type AskCodex = (method: string, params: object) => Promise<unknown>
 
-/** What came of questions: an answer, or why there is none; `exit`: how the process ended, where that is why. */
+/** The result of requests: an answer, or why there is none; `exit`: the end of the process, if that is the reason. */
 export type AskedCodex<T> = { answer: T } | { why: string; exit?: AppServerExit }
 
 /**
- * Starts an app-server for these questions alone, and resolves with the result of `converse`, or with the reason why there
- * is none, by the deadline. Its process has ended by then; `signal` ends it at once.
+ * Starts an app-server for these requests only. Resolves by the deadline with the result of `converse` or the reason for
+ * none. Its process has ended by then; `signal` ends it at once.
  */
 export async function askAppServer<T>(
   options: AskOptions,
@@ -297,7 +297,7 @@ export async function askAppServer<T>(
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
     if (signal.aborted || error.cause !== 'closed') return { why: messageOf(error) }
-    // That it has ended need not be known yet.
+    // Its end may not be known yet.
     const exit = await server.close()
     return { why: describeExit(exit), exit }
   } finally {

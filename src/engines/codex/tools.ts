@@ -16,14 +16,14 @@ import { ASK_PERSON, MOST_OPTION, MOST_OPTIONS, MOST_TEXT, type Question } from 
 import type { RoundFeed } from './round-feed.ts'
 import { boundedText } from './translate-item.ts'
 
-/** The tools that codemachine answers itself, as parameters of `thread/start`. */
+/** Returns codemachine's own tools as parameters of `thread/start`. */
 export function dynamicTools(tools: readonly HostTool[]): DynamicToolSpec[] {
   return tools.map(({ name, description, inputSchema }) => {
     return { type: 'function', name, description, inputSchema: inputSchema as JsonValue }
   })
 }
 
-/** Has a tool of codemachine's called; resolves in any case, as a call without an answer would hold up the turn for ever. */
+/** Calls one of codemachine's tools. Always resolves, because a call without an answer would block the turn forever. */
 async function callHostTool(
   { tool, arguments: args }: DynamicToolCallParams,
   options: RoundToolsOptions,
@@ -37,7 +37,7 @@ async function callHostTool(
   const late = clock.wait(answerMs, settled.signal).then(() => {
     return failed(`The tool "${tool}" has not answered within ${Math.round(answerMs / 1000)} s. Continue without it.`)
   })
-  // `async`, so that what it throws at once is a rejection, too.
+  // `async` turns an immediate throw into a rejection.
   const answer = (async () => onToolCall({ tool, arguments: args }, settled.signal))().catch((error: unknown) => {
     log(`The tool ${tool} failed: ${messageOf(error)}`)
     return failed(`The tool "${tool}" failed. Continue without it.`)
@@ -45,7 +45,7 @@ async function callHostTool(
   return await Promise.race([answer, late])
 }
 
-/** An answer as codex takes it. */
+/** Returns an answer in codex's format. */
 function toolCallResponse({ text, success }: ToolAnswer): DynamicToolCallResponse {
   return { contentItems: [{ type: 'inputText', text: boundedText(text) }], success }
 }
@@ -54,7 +54,7 @@ function failed(text: string): ToolAnswer {
   return { text, success: false }
 }
 
-/** A signal that is aborted with the other one, or when it is disposed of. */
+/** Returns a signal that aborts with the other one or on disposal. */
 function ending(over: AbortSignal): { signal: AbortSignal } & Disposable {
   const done = new AbortController()
   return { signal: AbortSignal.any([over, done.signal]), [Symbol.dispose]: () => done.abort() }
@@ -62,22 +62,22 @@ function ending(over: AbortSignal): { signal: AbortSignal } & Disposable {
 
 interface RoundToolsOptions {
   feed: RoundFeed
-  /** The tools of ours that the thread was given. */
+  /** Codemachine's tools of the thread. */
   tools: readonly HostTool[]
-  /** What answers them now; undefined: nobody does. */
+  /** Returns the current handler of tool calls; undefined: none. */
   onToolCall(): RoundRun['onToolCall'] | undefined
   clock: Clock
-  /** How long a command may take, ms. */
+  /** Longest time of a command, ms. */
   commandMs: number
   /** Aborted when the round is over. */
   over: AbortSignal
   log(message: string): void
 }
 
-/** The part of a command's time limit that a tool of ours may take, so that it answers before codex counts as hung. */
+/** Share of a command's time limit for codemachine's tools, so that they answer before codex counts as hung. */
 const ANSWER_SHARE = 0.9
 
-/** Answers the tool calls of the agent of a round, and keeps the questions that codex asks in its own way. */
+/** Answers the tool calls of a round's agent, and keeps codex's own questions. */
 export class RoundTools {
   readonly #options: RoundToolsOptions
 
@@ -85,7 +85,7 @@ export class RoundTools {
     this.#options = options
   }
 
-  /** Answers a call of a tool of ours. What is answered well shows as an item of codex's. */
+  /** Answers a call of codemachine's tool. Codex shows a successful one as an item. */
   async call(params: DynamicToolCallParams): Promise<DynamicToolCallResponse> {
     const answer = await callHostTool(params, this.#options)
     if (!answer.success)
@@ -96,7 +96,7 @@ export class RoundTools {
     return toolCallResponse(answer)
   }
 
-  /** Keeps what codex asks in its own way; nobody waits for an answer. */
+  /** Keeps codex's own questions; nobody waits for an answer. */
   keep(questions: readonly ToolCall[]): void {
     const { feed, onToolCall, over, log } = this.#options
     const failed = (error: unknown) => log(`A question of codex is not saved: ${messageOf(error)}`)
@@ -107,15 +107,15 @@ export class RoundTools {
 /** The response to a request of codex, and how it is described to the person. */
 interface Answered {
   result: unknown
-  /** What was asked for: a command, a tool, a question. Bounded as all texts of events are. */
+  /** The requested command, tool or question, bounded like all texts of events. */
   subject: string
-  /** What was answered, in a word or two. */
+  /** The answer in a word or two. */
   answer: string
 }
 
 /**
- * Answers a request of codex while nobody watches: what it asks about runs inside of the sandbox (`APPROVAL_POLICY`).
- * Throws a `ResponseError` for one that it does not know.
+ * Answers a request of codex without a person: allowed actions run inside of the sandbox (`APPROVAL_POLICY`). Throws a
+ * `ResponseError` for an unknown one.
  */
 export function answerRequest(request: ServerRequest): Answered {
   const answered = answerTo(request)
@@ -163,7 +163,7 @@ function assumed(option: string | null): string {
 
 type RequestedQuestion = ToolRequestUserInputParams['questions'][number]
 
-/** What codex asks a person in its own way, as calls of `ask_person`: its questions are kept as those of agents are. */
+/** Returns codex's own questions to a person as calls of `ask_person`, to keep them like agents' questions. */
 export function questionsInRequest({ questions }: ToolRequestUserInputParams): ToolCall[] {
   return questions.map(asked => {
     const options = asked.options?.map(({ label }) => label) ?? []
@@ -171,27 +171,27 @@ export function questionsInRequest({ questions }: ToolRequestUserInputParams): T
   })
 }
 
-/** As `questionsInRequest`, of an item: a message may ask without waiting for an answer. */
+/** As `questionsInRequest`, for an item: a message may ask without waiting for an answer. */
 export function questionsInItem(item: ThreadItem): ToolCall[] {
-  // A recording of an older codex leaves it out.
+  // Recordings of an older codex lack `questions`.
   if (item.type !== 'agentMessage' || !Array.isArray(item.questions)) return []
   return item.questions.map(({ title, options }) => {
     return asCall(title, options ?? [], options?.find(option => PREFERRED.test(option)) ?? options?.[0] ?? null)
   })
 }
 
-/** The option on which codex goes on: the one that it calls the better one, or the first; null if there are none. */
+/** Returns codex's default option: the one it recommends, or the first; null: no options. */
 function preferredOption({ options }: Pick<RequestedQuestion, 'options'>): string | null {
   const preferred = options?.find(({ label, description }) => PREFERRED.test(`${label} ${description}`))
   return (preferred ?? options?.[0])?.label ?? null
 }
 
-/** Codex is told to mark the option that it would take so, and to put it first. */
+/** Codex's instructions tell it to mark its preferred option so and put it first. */
 const PREFERRED = /\b(?:recommended|preferred|suggested|default)\b/i
 
 const OWN_JUDGEMENT = 'its own best judgement'
 
-/** What is too long is cut, for there is nobody to say it shorter. */
+/** Returns a question as a call, with long texts cut, because nobody can shorten them. */
 function asCall(text: string, choices: string[], preferred: string | null): ToolCall {
   const question = truncate(text, MOST_TEXT)
   const options = choices.slice(0, MOST_OPTIONS).map(choice => truncate(choice, MOST_OPTION))

@@ -8,12 +8,12 @@ import { Tail } from './app-server.ts'
 import { stringMember } from './wire.ts'
 
 const OUTPUT_CHARS = 16 * 1024
-/** Of the command of a call, which an event of its own has whole. */
+/** Longest command of a call, in characters; a separate event has the whole. */
 const COMMAND_CHARS = 2_000
 
 /**
- * Codex's item in our closed union. An item type that this version does not know becomes `unknown`; fields that older
- * versions leave out are filled.
+ * Returns codex's item in codemachine's closed union. An unknown type becomes `unknown`; fields missing in older versions
+ * are filled.
  */
 export function translateItem(item: ThreadItem): Item {
   const { id } = item
@@ -97,20 +97,20 @@ function statusOf(status: string): ItemStatus {
   }
 }
 
-/** The most of one text that goes into an event, in characters. */
+/** Longest text in an event, in characters. */
 const MOST_CHARACTERS = 64 * 1024
 
-/** A text of codex as an event holds it: its first 64 Ki characters. */
+/** Returns the first 64 Ki characters of codex's text, for an event. */
 export function boundedText(text: string): string {
   return clipEnd(text, MOST_CHARACTERS)
 }
 
-/** Whether an event holds less than the whole of a text. */
+/** True if an event cuts this text. */
 export function isCut(text: string): boolean {
   return text.length > MOST_CHARACTERS
 }
 
-/** As `boundedText`, for a text that may be missing; then null. */
+/** As `boundedText`; null for a missing text. */
 export function boundedOrNull(text: string | null | undefined): string | null {
   return text == null ? null : boundedText(text)
 }
@@ -118,10 +118,10 @@ export function boundedOrNull(text: string | null | undefined): string | null {
 type CodexChange = Extract<ThreadItem, { type: 'fileChange' }>['changes'][number]
 
 const MOST_FILES = 200
-/** Of all diffs of one item. */
+/** Longest diffs of one item together, in characters. */
 const MOST_DIFF_CHARACTERS = 256 * 1024
 
-/** The first 200 files of a file change; the diff of the last one says how many more there are. */
+/** Returns the first 200 files of a file change; the last one's diff says how many more there are. */
 function translateChanges(changes: readonly CodexChange[]): ItemFileChange[] {
   let room = MOST_DIFF_CHARACTERS
   const translated = changes.slice(0, MOST_FILES).map(change => {
@@ -143,21 +143,21 @@ function translateChange({ path, kind }: CodexChange, diff: string): ItemFileCha
   return { path, change: movedTo === null ? kind.type : 'move', movedTo, diff }
 }
 
-/** Of the bytes as they came: what steers a terminal is still in them. */
+/** Number of kept raw bytes, still with control sequences. */
 const KEPT_BYTES = 64 * 1024
 
-/** Lines that name a failure, of all that a command prints. */
+/** Most kept lines that name a failure. */
 const MOST_FAILURES = 40
-/** So many lines are looked at, and so much of one whose end has not come, in characters. */
+/** Most lines that are checked, and longest part of an unfinished line, in characters. */
 const MOST_LOOKED_AT = 100_000
 const MOST_BEGUN = 16 * 1024
 
-/** The last of what a command prints, however much that is, and what names a failure before it. */
+/** Keeps the end of a command's output of any length, and earlier lines that name a failure. */
 export class CommandOutput {
   readonly #tail = new Tail(KEPT_BYTES)
   readonly #failures: string[] = []
   readonly #decoder = new StringDecoder('utf8')
-  /** The beginning of a line of which the end has not come yet. */
+  /** Start of an unfinished line. */
   #begun = ''
   #looked = 0
 
@@ -167,8 +167,8 @@ export class CommandOutput {
   }
 
   /**
-   * Its last lines, and above them the first ones that name a failure, at most `limit` characters, as plain text: without
-   * colours, and of a line that was written over what stands there last.
+   * Returns the last lines, preceded by the first ones that name a failure, at most `limit` characters of plain text:
+   * without colours, and only the last version of an overwritten line.
    */
   text(limit: number): string {
     const lines = stripVTControlCharacters(this.#tail.text().toWellFormed()).split(/\r*\n/).map(plainLine)
@@ -177,7 +177,7 @@ export class CommandOutput {
     return endWithFailures(lines.join('\n').trimEnd(), limit, earlier)
   }
 
-  /** Looks line by line only at what may name a failure at all: a program may print millions. */
+  /** Checks single lines only in a chunk that may name a failure: a program may print millions. */
   #look(bytes: Buffer): void {
     const text = this.#begun + this.#decoder.write(bytes)
     const end = text.lastIndexOf('\n') + 1
@@ -194,7 +194,7 @@ export class CommandOutput {
   }
 }
 
-/** A progress bar goes back to the start of its line and writes over it. */
+/** Returns the last version of a line that a progress bar overwrites. */
 function plainLine(line: string): string {
   const written = line.replace(/\r+$/, '')
   return written.slice(written.lastIndexOf('\r') + 1).replace(CONTROL, '')

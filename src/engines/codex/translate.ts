@@ -7,7 +7,7 @@ import { addTokens, isFullWindow, NO_TOKENS, tokensSince } from '../../core/rule
 import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
 import { memberOf, numberMember } from './wire.ts'
 
-/** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
+/** The meaning of a notification. `ignored`: known, with nothing to show; `unknown`: unknown method. */
 type Translation =
   | { kind: 'event'; event: EngineEvent }
   | { kind: 'live'; event: LiveEvent }
@@ -17,7 +17,7 @@ type Translation =
 const IGNORED: Translation = { kind: 'ignored' }
 
 /**
- * The border between codex's open wire and our closed unions. Pure.
+ * Translates from codex's open wire to closed unions. Pure.
  * @param inUse what codex said of the thread when it started
  */
 export function translate(message: ServerNotification, round: number, inUse: ModelInUse = {}): Translation {
@@ -79,12 +79,12 @@ export function translate(message: ServerNotification, round: number, inUse: Mod
   }
 }
 
-/** Whether a notice says that codex tries again until the network is back. */
+/** True if a notice says that codex retries until the network is back. */
 export function waitsForNetwork({ willRetry, error }: { willRetry: boolean; error: { message: string } }): boolean {
   return willRetry && /waiting for network/i.test(error.message)
 }
 
-/** Known, and nothing that a person would want to see: they repeat what another event says, or are codex's own affairs. */
+/** Known methods without news for a person: repeated by other events, or internal to codex. */
 const IGNORED_METHODS: ReadonlySet<string> = new Set([
   'thread/started',
   'thread/status/changed',
@@ -148,7 +148,7 @@ type Steps = Extract<EngineEvent, { type: 'plan-updated' }>['steps']
 const MOST_STEPS = 200
 const STEP_CHARACTERS = 1000
 
-/** The first 200 steps; one more stands for all the others. */
+/** Returns the first 200 steps, and one more for all others. */
 function planSteps(plan: Plan): Steps {
   const steps = plan
     .slice(0, MOST_STEPS)
@@ -183,14 +183,14 @@ function counts(tokens: ThreadTokenUsage['total']): TokenCounts {
   }
 }
 
-/** What codex counts of one thread, as what that has used: after a full context it counts on from the whole window. */
+/** Converts codex's token counts of a thread to used tokens: after a full context, codex counts on from the whole window. */
 export class UsedTokens {
-  /** What was used before codex last said that the context is full, and what it counts on from since. */
+  /** Tokens used before the last full context, and codex's count at that time. */
   #before = NO_TOKENS
   #from = NO_TOKENS
   #used = NO_TOKENS
 
-  /** The same report with what was used so far. Of a full context the last answer has filled the whole window. */
+  /** Returns the report with the tokens used so far. In a full context, the last answer filled the window. */
   count<R extends { total: TokenCounts; last: TokenCounts; contextWindow: number | null }>(report: R): R {
     const { total, contextWindow } = report
     if (isFullWindow(report)) {
@@ -207,13 +207,10 @@ function sentences(summary: string, details: string | null | undefined): string 
   return details ? `${summary} ${details}` : summary
 }
 
-/** The limit that codex's own usage counts against; some models have one of their own beside it. */
+/** Id of codex's own usage limit; some models have another one. */
 const CODEX_LIMIT = 'codex'
 
-/**
- * Codex's `RateLimitSnapshot`, of a notification, in our terms; null if it says nothing, or is about another limit than
- * codex's own.
- */
+/** Converts codex's `RateLimitSnapshot` of a notification; null if it is empty or about another limit. */
 function usageLimits(snapshot: unknown): UsageLimits | null {
   const limit = memberOf(snapshot, 'limitId')
   if (typeof limit === 'string' && limit !== CODEX_LIMIT) return null
@@ -226,7 +223,7 @@ function usageLimits(snapshot: unknown): UsageLimits | null {
   return { primary, secondary, credits: hasCredits }
 }
 
-/** The same of the answer to `account/rateLimits/read`, which may hold several limits. */
+/** Converts the answer to `account/rateLimits/read`, which may have several limits. */
 export function parseUsageLimits(answer: unknown): UsageLimits | null {
   const own = memberOf(memberOf(answer, 'rateLimitsByLimitId'), CODEX_LIMIT)
   return usageLimits(own ?? memberOf(answer, 'rateLimits'))

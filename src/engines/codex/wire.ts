@@ -13,10 +13,10 @@ import {
 import type { Clock } from '../../base/clock.ts'
 import { LineSplitter } from '../../base/text.ts'
 
-/** Why a request to codex has no result. */
+/** The failure of a request to codex. */
 export class RequestFailure extends Error {
   override readonly name = 'RequestFailure'
-  /** `answered`: codex said no; `deadline`: it said nothing in time; `closed`: the connection ended first. */
+  /** `answered`: codex refused; `deadline`: no answer in time; `closed`: the connection ended first. */
   override readonly cause: 'answered' | 'deadline' | 'closed'
   readonly method: string
 
@@ -29,19 +29,19 @@ export class RequestFailure extends Error {
 
 export interface RpcHandlers {
   onNotification(method: string, params: unknown): void
-  /** The result, or a thrown `ResponseError`. */
+  /** Returns the result, or throws a `ResponseError`. */
   onRequest(method: string, params: unknown): unknown
-  /** Every line that codex wrote and that is a JSON object. */
+  /** Called with each line of codex that is a JSON object. */
   onLine(line: string, message: object): void
   onRubbish(line: string): void
 }
 
 /** A JSON-RPC connection to one app-server. */
 export interface Rpc {
-  /** `params`: `undefined` for a method that takes none. */
+  /** Sends a request. `params`: `undefined` for a method without parameters. */
   request(method: string, params: unknown, deadlineMs: number): Promise<unknown>
   notify(method: string, params?: unknown): void
-  /** Rejects what is pending; nothing is handled after it. */
+  /** Rejects pending requests; handles nothing afterwards. */
   dispose(): void
 }
 
@@ -65,10 +65,10 @@ export function openRpc(stdout: Readable, stdin: Writable, clock: Clock, handler
 
   const send = async (method: string, params: unknown): Promise<unknown> => {
     try {
-      // Codex refuses `null` where a method takes nothing, which is what `undefined` would be sent as.
+      // Omit `undefined`: it is sent as `null`, which codex refuses for a method without parameters.
       return await (params === undefined ? connection.sendRequest(method) : connection.sendRequest(method, params))
     } catch (error) {
-      // What cannot be written, and what is pending when the connection is disposed, is rejected as if codex had answered.
+      // The library rejects failed writes and pending requests like codex's answers.
       const isAnswer =
         error instanceof ResponseError && error.code !== ErrorCodes.MessageWriteError && !disposed.signal.aborted
       throw isAnswer ? new RequestFailure(method, 'answered', error.message) : closed(method)
@@ -91,7 +91,7 @@ export function openRpc(stdout: Readable, stdin: Writable, clock: Clock, handler
       }
     },
     notify(method, params) {
-      // It throws at once where the connection has closed, and rejects where it closes now; whoever asks next is told.
+      // It throws on a closed connection, and rejects if it closes now; the next request reports that.
       void (async () => connection.sendNotification(method, params))().catch(() => {})
     },
     dispose() {
@@ -110,14 +110,14 @@ function overdue(method: string, deadlineMs: number): RequestFailure {
   return new RequestFailure(method, 'deadline', `codex did not answer ${method} within ${deadlineMs / 1000} s.`)
 }
 
-/** Codex writes single lines of several MB (a whole agent message); nothing honest is longer than this. */
+/** Longest line, in bytes: codex writes lines of several MB (a whole agent message), but none near this. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024
-/** Messages that may wait to be handled before reading pauses, so that a flood does not pile up in memory. */
+/** Number of unhandled messages at which reading pauses, to bound memory. */
 const MAX_WAITING = 100
 
 /**
- * Reads newline-delimited JSON-RPC as the app-server writes it: without `"jsonrpc"`, which the library demands and is
- * added here. A line that is not a JSON object is handed to `onRubbish` and otherwise passed over.
+ * Reads the app-server's newline-delimited JSON-RPC. Adds `"jsonrpc"`, which it omits and the library demands. Passes lines
+ * that are not JSON objects to `onRubbish` only.
  */
 class LineMessageReader extends AbstractMessageReader {
   readonly #stream: Readable
@@ -164,7 +164,7 @@ class LineMessageReader extends AbstractMessageReader {
     return { dispose: () => this.#stream.off('data', onData).off('close', onClose).off('error', onError) }
   }
 
-  /** Tells the reader that a message has been dealt with, so that reading may go on. */
+  /** Notes that a message has been handled, so that reading may continue. */
   handled(): void {
     this.#waiting--
     if (this.#paused && this.#waiting < MAX_WAITING / 4) {
@@ -174,24 +174,24 @@ class LineMessageReader extends AbstractMessageReader {
   }
 }
 
-/** A member of what codex sent, which may be anything; null if it has none of that name. */
+/** Returns a member of any value from codex; null if it is missing. */
 export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
 }
 
-/** A member that is a text; null for any other. */
+/** Returns a text member; null for any other. */
 export function stringMember(value: unknown, name: string): string | null {
   const member = memberOf(value, name)
   return typeof member === 'string' ? member : null
 }
 
-/** A member that is a finite number; null for any other. */
+/** Returns a finite number member; null for any other. */
 export function numberMember(value: unknown, name: string): number | null {
   const member = memberOf(value, name)
   return typeof member === 'number' && Number.isFinite(member) ? member : null
 }
 
-/** The JSON object on a line; null if there is none. */
+/** Returns the JSON object on a line; null if there is none. */
 export function parseObject(line: string): object | null {
   try {
     const value: unknown = JSON.parse(line)
@@ -201,10 +201,10 @@ export function parseObject(line: string): object | null {
   }
 }
 
-/** What `JSON.stringify` makes of half a surrogate pair; codex drops a line that has one without an answer. */
+/** Matches the JSON of a lone surrogate; codex drops such a line without an answer. */
 const LONE_SURROGATE = /\\ud[89a-f][0-9a-f]{2}/i
 
-/** Writes newline-delimited JSON-RPC as the app-server reads it: without `"jsonrpc"`, and always well-formed Unicode. */
+/** Writes newline-delimited JSON-RPC for the app-server: without `"jsonrpc"`, and always well-formed Unicode. */
 class LineMessageWriter extends AbstractMessageWriter {
   readonly #stream: Writable
 
@@ -214,7 +214,7 @@ class LineMessageWriter extends AbstractMessageWriter {
     stream.on('error', (error: Error) => this.fireError(error)).once('close', () => this.fireClose())
   }
 
-  /** An answer that codex takes no more, as it has ended meanwhile, is nobody's failure. */
+  /** Writes a message. Ignores write errors of answers: codex may have exited. */
   write(message: Message): Promise<void> {
     const isAnswer = Message.isResponse(message)
     return new Promise((resolve, reject) => {

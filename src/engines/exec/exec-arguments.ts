@@ -4,15 +4,15 @@ import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '..
 import { threadStartParams } from '../codex/thread-start.ts'
 import { withoutOwn } from './given-arguments.ts'
 
-/** What one `codex exec` is told. */
+/** The input of one `codex exec`. */
 export interface ExecTurn {
   thread: ThreadSpec
   terms: SandboxTerms
-  /** What commands of the agent are to have otherwise than codex. */
+  /** Variables of agents' commands that differ from codex's. */
   forCommands: ShieldedEnvironment['forCommands']
   /** The work directory, absolute. */
   directory: string
-  /** `key=value` pairs that the person hands to codex with `-c`; they win over all others. */
+  /** The person's `key=value` pairs for codex's `-c`; they override all others. */
   overrides: readonly string[]
   platform: NodeJS.Platform
   /** `shell_environment_policy` of the person; null if there is none. */
@@ -22,7 +22,7 @@ export interface ExecTurn {
   schema: string | null
 }
 
-/** The arguments of `codex exec` for the turn of a round, which say what `thread/start` and `turn/start` say, and what is written to stdin. */
+/** Returns the arguments of `codex exec` for a turn, equal to `thread/start` and `turn/start`, and its stdin. */
 export function execCommand(request: ExecTurn): { command: readonly string[]; prompt: string } {
   const { directory, overrides, platform, input, schema } = request
   const { tools: _, args = [], ...thread } = request.thread
@@ -42,7 +42,7 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
   const { developerInstructions } = request.thread
   const instructions = `developer_instructions=${tomlString(developerInstructions)}`
   const asPairs = (given: readonly string[]) => given.flatMap(pair => ['-c', pair])
-  // What comes later wins: the thread's own over codemachine's, the person's over both.
+  // Later pairs win: the thread's own over codemachine's, the person's over both.
   const around = [...asPairs(pairs), ...withoutOwn(args), ...asPairs(overrides), ...sandbox.last]
   const fits = fitsAsArgument(instructions, around, platform)
   const command = [
@@ -60,7 +60,7 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
   return { command, prompt: fits ? input : `${developerInstructions}\n\n${input}` }
 }
 
-/** The sandbox of the turn. `last`: what comes behind the person's own pairs. */
+/** Returns the sandbox of the turn. `last`: arguments after the person's own pairs. */
 function sandboxArguments({ turn }: SandboxTerms): {
   flags: readonly string[]
   settings: object
@@ -70,7 +70,7 @@ function sandboxArguments({ turn }: SandboxTerms): {
   switch (policy?.type) {
     case 'workspaceWrite': {
       const settings = { sandbox_workspace_write: { network_access: policy.networkAccess } }
-      // Those of the person's own are among them.
+      // These include the person's own roots.
       const roots = `sandbox_workspace_write.writable_roots=${tomlInline(policy.writableRoots)}`
       return { flags: ['--sandbox', 'workspace-write'], settings, last: ['-c', roots] }
     }
@@ -92,7 +92,7 @@ function sandboxArguments({ turn }: SandboxTerms): {
 export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
   if (prompt.includes('\0')) return false
   if (platform !== 'win32') return Buffer.byteLength(prompt) <= 100_000
-  // Each stands in quotes, and what would end them is doubled.
+  // Each is quoted, and quotes inside are doubled.
   const units = [...others, prompt].map(text => text.length + (text.match(/["\\]/g)?.length ?? 0) + 3)
   return units.reduce((sum, each) => sum + each, 0) <= 32_000
 }

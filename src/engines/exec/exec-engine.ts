@@ -30,8 +30,8 @@ import { ExecLines, isExecLine } from './exec-lines.ts'
 import { refusedArgument } from './given-arguments.ts'
 
 /**
- * Runs rounds on `codex exec --json`: one process a round, from the prompt to the end of its turn. Such a round cannot be
- * prepared, steered or carried on, and is offered no tools of codemachine.
+ * Runs rounds on `codex exec --json`: one process per round, from the prompt to the end of its turn. Such a round cannot be
+ * prepared, steered or continued, and gets no tools of codemachine.
  */
 export class ExecEngine implements Engine {
   readonly name = 'exec'
@@ -39,19 +39,19 @@ export class ExecEngine implements Engine {
   readonly #options: EngineSetup
   readonly #rights: Rights
   readonly #closing = new AbortController()
-  /** Those that were begun, or may be. */
+  /** Rounds that have begun or may begin. */
   readonly #rounds = new Set<ExecRound>()
   #config: Promise<AskedCodex<CommandConfig>> | null = null
 
   constructor(options: EngineSetup) {
     this.#options = options
     this.version = options.binary.version
-    // What the person hands to codex comes last among the arguments, where it wins.
+    // The person's overrides are the last arguments, where they win.
     this.#rights = new Rights({ ...options, overrides: [], work: 'round' })
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    // It would ask what codex is configured with, to which the person has not agreed.
+    // Refuse: it would use codex's configured provider, to which the person has not agreed.
     if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
     const refused = refusedArgument(thread.args ?? [])
     if (refused !== null) return unusableRound(thread, unusableArgument(refused))
@@ -84,7 +84,7 @@ export class ExecEngine implements Engine {
     await this.#rights.servers.close()
   }
 
-  /** What the person has configured for commands; asked for until codex has said it once. */
+  /** Returns the person's configuration for commands; asks until codex has answered once. */
   async #askForConfig(): Promise<AskedCodex<CommandConfig>> {
     if (Object.keys(this.#rights.shielded.forCommands).length === 0) return { answer: NO_CONFIG }
     this.#config ??= this.#ask(ask => readCommandConfig(ask, this.#options.directory)).then(asked => {
@@ -125,15 +125,15 @@ function unusableArgument(name: string): RoundOutcome {
 interface ExecRoundOptions extends EngineSetup {
   thread: ThreadSpec
   rights: Rights
-  /** What the person has configured; the rights have it by then. */
+  /** Returns the person's configuration, which the rights know by then. */
   askForConfig(): Promise<AskedCodex<CommandConfig>>
-  /** Why its sandbox starts nothing; null: it does, or that is not known. */
+  /** Returns why its sandbox cannot start anything; null: it can, or that is unknown. */
   trySandbox(): Promise<SandboxProblem | null>
-  /** Called once, when nothing of it runs or will run. */
+  /** Called once, when no process of it runs or will run. */
   onOver(): void
 }
 
-/** The longest line that is read, bytes. */
+/** Longest line that is read, in bytes. */
 const MOST_LINE_BYTES = 16 * 1024 * 1024
 
 /**
@@ -150,7 +150,7 @@ class ExecRound implements PreparedRound {
   readonly #networkWaits: NetworkWaits
   readonly #lines: ExecLines
   readonly #attempts = new Attempts({ saysRequests: false })
-  /** Aborted when it is over. */
+  /** Aborted when the round is over. */
   readonly #leaving = new AbortController()
   readonly #over = Promise.withResolvers<void>()
   #server: AppServer | null = null
@@ -158,9 +158,9 @@ class ExecRound implements PreparedRound {
   #isEnding = false
   #isOver = false
   #hasThread = false
-  /** How codex says that the turn has ended. */
+  /** Outcome of the turn as codex reports it. */
   #said: RoundOutcome | null = null
-  /** Why it is being ended: the first cause counts. */
+  /** Cause of its end; the first counts. */
   #cause: RoundOutcome | null = null
 
   constructor(options: ExecRoundOptions) {
@@ -172,12 +172,12 @@ class ExecRound implements PreparedRound {
     this.#lines = new ExecLines(options.directory)
   }
 
-  /** Resolves at once, or when a process that is being ended has ended. */
+  /** Resolves at once, or after a process that must end has ended. */
   get ending(): Promise<void> {
     return this.#isEnding ? this.#over.promise : Promise.resolve()
   }
 
-  /** Codex says it only to who asks an app-server. */
+  /** Returns null: only an app-server reports usage limits. */
   async limits(): Promise<null> {
     return null
   }
@@ -215,9 +215,9 @@ class ExecRound implements PreparedRound {
 
   async #play(input: string, schema: { path: string } | null): Promise<RoundOutcome> {
     const asked = await this.#options.askForConfig()
-    // It was to end while that was asked.
+    // A stop came during that request.
     if (this.#cause) return this.#cause
-    // Without the person's policy ours would take its place, and show commands what is kept from them.
+    // Without the person's policy, codemachine's would replace it and expose hidden variables to commands.
     if ('why' in asked) return asked.exit ? exitOutcome(asked.exit, true) : { class: 'crashed', message: asked.why }
     const { clock, log, rights, directory } = this.#options
     const { command, prompt } = execCommand({
@@ -254,7 +254,7 @@ class ExecRound implements PreparedRound {
   }
 
   #outcome(exit: AppServerExit): RoundOutcome {
-    // What was to be stopped and came to its end all the same did its work.
+    // A turn that ended normally despite a stop did its work.
     if (this.#said?.class === 'worked') return this.#said
     return this.#cause ?? this.#said ?? exitOutcome(exit, !this.#hasThread)
   }
@@ -271,7 +271,7 @@ class ExecRound implements PreparedRound {
     for (const notification of this.#lines.take(message)) this.#take(notification)
   }
 
-  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  /** Logs and ignores a message that it cannot handle, because the wire is open. */
   #take(message: ServerNotification): void {
     const { clock, log } = this.#options
     try {
@@ -290,12 +290,12 @@ class ExecRound implements PreparedRound {
     }
   }
 
-  /** It ends if nothing else has come of it by then. */
+  /** Ends the round if its network wait lasts too long. */
   async #endLongWait(message: string): Promise<void> {
     if (await this.#networkWaits.lastsTooLong(this.#leaving.signal)) await this.#end({ class: 'network', message })
   }
 
-  /** Ends it, for this cause if it is the first. SIGINT makes codex end its commands before itself. */
+  /** Ends the round with this cause if it is the first. On SIGINT codex ends its commands before itself. */
   async #end(cause: RoundOutcome): Promise<void> {
     if (this.#isOver) return
     this.#cause ??= cause
@@ -327,7 +327,7 @@ function withoutTools(tools: readonly { name: string }[]): string {
   return `The engine exec cannot offer codemachine's tools, so the agent works without ${names}; the engine codex has them.`
 }
 
-/** Codex reads the schema of the last message from a file. */
+/** Writes the schema of the last message to a file, because codex reads it from one. */
 async function writeSchema(schema: object | undefined): Promise<{ folder: string; path: string } | null> {
   if (schema === undefined) return null
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-schema-'))

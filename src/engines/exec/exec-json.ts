@@ -8,24 +8,24 @@ import { translate } from '../codex/translate.ts'
 import { memberOf, numberMember, parseObject, stringMember } from '../codex/wire.ts'
 import { isExecLine } from './exec-lines.ts'
 
-/** A line as an object: its `type`, and what else it says. */
+/** A line as an object: its `type` and other fields. */
 type Line = { type: string } & Readonly<Record<string, unknown>>
 
 /**
- * Says in lines as `codex exec --json` prints them what the lines of one recorded round say (`rounds/001.ndjson`), whichever
- * engine it ran on: those of the engine exec are as they are. Where an app-server says more than `codex exec` prints, fields
- * and kinds of items are added which other readers pass over, so that a replay of the lines shows what the round showed.
- * Left out are the input, what agents of another thread do, tokens before the end of the turn, and the account's limits.
+ * Converts the lines of one recorded round of any engine (`rounds/001.ndjson`) to lines of `codex exec --json`; lines of the
+ * engine exec stay unchanged. For details that only an app-server reports, adds fields and kinds of items that other readers
+ * skip. So a replay shows the same as the round. Omits the input, agents of another thread, tokens before the end of the
+ * turn, and the account's limits.
  */
 export class ExecJson {
   #thread: string | null = null
-  /** The ids of items that have begun, by codex's own. */
+  /** Ids of begun items, by codex's ids. */
   readonly #begun = new Map<string, string>()
   #items = 0
   #plan: { id: string; said: object } | null = null
   #usage: object | null = null
 
-  /** The lines that one line of the record stands for, without line ends; none for what is no message of codex. */
+  /** Returns the lines for one line of the record, without line ends; none for a line that is no message of codex. */
   lines(recorded: string): readonly string[] {
     const message = parseObject(recorded)
     if (message === null) return []
@@ -33,7 +33,7 @@ export class ExecJson {
     try {
       return this.#said(message).map(line => JSON.stringify(line))
     } catch {
-      // The wire is open: what has not the shape that it should is passed over.
+      // The wire is open: skip a malformed line.
       return []
     }
   }
@@ -44,7 +44,7 @@ export class ExecJson {
     return this.#notification(message as ServerNotification)
   }
 
-  /** An answer to what codemachine asked; that to `thread/start` says which thread the round is on. */
+  /** Converts an answer to codemachine; the one to `thread/start` names the thread of the round. */
   #answer(message: object): Line[] {
     const result = memberOf(message, 'result')
     const id = memberOf(memberOf(result, 'thread'), 'id')
@@ -57,12 +57,12 @@ export class ExecJson {
     this.#usage = null
     this.#plan = null
     this.#begun.clear()
-    // What is undefined has no place in JSON.
+    // JSON omits undefined members.
     return [{ type: 'thread.started', thread_id: id, model, reasoning_effort: effort }]
   }
 
   #request(request: ServerRequest): Line[] {
-    // The item of the call shows what came of it.
+    // The item of the call shows its result.
     if (request.method === 'item/tool/call') return []
     const { subject, answer } = answerRequest(request)
     return [{ type: 'request.answered', method: request.method, subject, answer }]
@@ -84,7 +84,7 @@ export class ExecJson {
         return this.#planUpdated(message.params.plan, message.params.explanation ?? null)
       case 'thread/tokenUsage/updated': {
         const { total } = message.params.tokenUsage
-        // Of a full context codex tells no more than its size.
+        // For a full context, codex reports only its size.
         if (total.inputTokens + total.outputTokens > 0 || this.#usage === null) this.#usage = usageOf(total)
         return []
       }
@@ -104,7 +104,7 @@ export class ExecJson {
     }
   }
 
-  /** Of what else codex says, what a person is told. */
+  /** Converts other messages that become a warning for a person. */
   #warning(message: ServerNotification): Line[] {
     const said = translate(message, 1)
     return said.kind === 'event' && said.event.type === 'warning' ? [this.#remark(said.event.message)] : []
@@ -163,10 +163,10 @@ export class ExecJson {
   }
 }
 
-/** Of these `codex exec` prints only the end. */
+/** Items of which `codex exec` prints only the end. */
 const NEVER_BEGUN: ReadonlySet<string> = new Set(['agentMessage', 'reasoning'])
 
-/** An item without its id; null for one that is not told. */
+/** Returns an item without its id; null for an omitted one. */
 function itemOf(item: ThreadItem): object | null {
   switch (item.type) {
     case 'userMessage':
@@ -228,7 +228,7 @@ function collabOf(item: Extract<ThreadItem, { type: 'collabAgentToolCall' }>): o
   }
 }
 
-/** One of a kind that `codex exec` does not print. */
+/** Converts an item of a kind that `codex exec` does not print. */
 function itemOfAppServer(item: ThreadItem): object {
   const type = snakeCase(item.type)
   switch (item.type) {
@@ -256,7 +256,7 @@ function statusOf(status: string): string {
   return status === 'interrupted' ? 'failed' : snakeCase(status)
 }
 
-/** As `codex exec` says it in words, and as the app-server said it. */
+/** Returns an error in the words of `codex exec` and the fields of the app-server. */
 function errorOf(error: object): { message: string; [more: string]: unknown } {
   const message = stringMember(error, 'message') ?? ''
   const details = stringMember(error, 'additionalDetails')

@@ -1,20 +1,19 @@
 import type { ServerNotification } from '../../../protocol/codex.ts'
 import { memberOf, numberMember, stringMember } from '../codex/wire.ts'
 
-/** Whether a message is a line of `codex exec --json`: those of an app-server have a method or an id. */
+/** True if a message is a line of `codex exec --json`: an app-server's have a method or an id. */
 export function isExecLine(message: object): boolean {
   return typeof memberOf(message, 'type') === 'string' && memberOf(message, 'method') === undefined
 }
 
-/** The id of the one turn of a `codex exec`, which names none. */
+/** Id of the only turn of a `codex exec`, which has none. */
 const TURN = 'turn-1'
 
 /**
- * Says in the words of an app-server what the lines of one `codex exec --json` say, so that both are translated by the
- * same code. What is not known keeps its name, and is passed over as an unknown message of codex.
- *
- * A line of codex says less: a message has no phase, a command no directory and no duration, a file change no diff, a failed
- * turn no `codexErrorInfo`; tokens come once, at the end of the turn. What `ExecJson` adds of that to a line is read.
+ * Converts the lines of one `codex exec --json` to app-server notifications, so that the same code translates both. Unknown
+ * lines keep their name and are skipped as unknown messages. Lines have fewer details: no phase of a message, no directory
+ * or duration of a command, no diff of a file change, no `codexErrorInfo` of a failed turn. Tokens come once, at the end of
+ * the turn. Reads the details that `ExecJson` adds.
  */
 export class ExecLines {
   readonly #directory: string
@@ -25,7 +24,7 @@ export class ExecLines {
     this.#directory = directory
   }
 
-  /** The notifications that a line stands for. */
+  /** Returns the notifications for a line. */
   take(line: object): ServerNotification[] {
     return this.#said(line).map(said => said as unknown as ServerNotification)
   }
@@ -77,7 +76,7 @@ export class ExecLines {
       return [this.#of('model/rerouted', { fromModel, toModel, reason })]
     }
     if (kind === 'todo_list') {
-      // Its end repeats what was said last.
+      // Its end repeats the last update.
       if (type === 'item.completed') return []
       const explanation = stringMember(item, 'explanation')
       return [this.#of('turn/plan/updated', { explanation, plan: listOf(memberOf(item, 'items')).map(stepOf) })]
@@ -161,10 +160,10 @@ export class ExecLines {
   }
 }
 
-/** What codex says while it tries again by itself. */
+/** Matches codex's message during its own retries. */
 const RETRIES = /^Reconnecting\b/i
 
-/** The error of a turn by its `message`, with the `codexErrorInfo` that is added to it, or else its words stand for. */
+/** Returns the error of a turn by its `message`, with its added `codexErrorInfo` or the one for its words. */
 function errorOf(error: unknown): { message: string; codexErrorInfo: unknown; additionalDetails: string | null } {
   const said = stringMember(error, 'message') ?? 'codex gave no reason'
   const details = stringMember(error, 'additional_details')
@@ -175,7 +174,7 @@ function errorOf(error: unknown): { message: string; codexErrorInfo: unknown; ad
   return { message, codexErrorInfo: info, additionalDetails: details }
 }
 
-/** The names that an app-server gives to failures, by the words that codex 0.169 has for each. */
+/** App-server names of failures, by the words of codex 0.169. */
 const INFO_IN_WORDS: readonly (readonly [RegExp, string])[] = [
   [
     /\busage limit\b|out of credits|spend cap|^quota exceeded|to use codex with your chatgpt plan/i,

@@ -1,11 +1,11 @@
-/** Options of `codex exec` that change nothing but how it speaks, and whether each has a value. */
+/** Options of `codex exec` that only change its output, and if each has a value. */
 const OPTIONS = new Map<string, 'flag' | readonly string[]>([
   ['--skip-git-repo-check', 'flag'],
   ['--strict-config', 'flag'],
   ['--color', ['always', 'never', 'auto']],
 ])
 
-/** Keys of codex's configuration that change nothing but how the model thinks and what it is shown of its own work. */
+/** Keys of codex's configuration that only change how the model thinks and what it sees of its own work. */
 const KEYS: ReadonlySet<string> = new Set([
   'model_auto_compact_token_limit',
   'model_context_window',
@@ -22,10 +22,9 @@ const KEYS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The name of the first argument for `codex exec` that somebody other than the person may not give: such as `--sandbox`, or
- * `-c notify`; null if all can be given. What is not known to be harmless is refused: what touches sandbox, approvals,
- * directory, profile, providers, the model (which its step names), programs that codex starts, or what is printed and kept.
- * Pure.
+ * Returns the first argument for `codex exec` that only the person may give, such as `--sandbox` or `-c notify`; null: all
+ * are allowed. Refuses everything not known to be harmless: sandbox, approvals, directory, profile, providers, the model
+ * (its step names it), programs that codex starts, output and storage. Pure.
  */
 export function refusedArgument(args: readonly string[]): string | null {
   const given = new Set<string>()
@@ -49,12 +48,12 @@ export function refusedArgument(args: readonly string[]): string | null {
   return null
 }
 
-/** Those that `codex exec` is not told anyway: it takes a flag once. */
+/** Removes flags that codemachine gives itself: `codex exec` accepts a flag only once. */
 export function withoutOwn(args: readonly string[]): readonly string[] {
   return args.filter(each => each !== '--skip-git-repo-check')
 }
 
-/** An option by its name, in its usual form, and the value that is written in one with it; null if there is none. */
+/** Splits an argument into its option in the usual form and an attached value; null: no value. */
 function cut(argument: string): { name: string; value: string | null } {
   const short = /^-([a-zA-Z])=?(.+)$/s.exec(argument)
   if (short !== null) return { name: `-${short[1]}`, value: short[2] ?? null }

@@ -9,20 +9,20 @@ import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { type RecordedLine, RecordedRound } from '../codex/recorded-round.ts'
 
 interface ReplayOptions {
-  /** The work directory, absolute: what a recording's path is relative to. */
+  /** Absolute work directory, the base of a recording's path. */
   directory: string
   clock: Clock
   codemachineVersion: string
   log(message: string): void
 }
 
-/** Plays recordings of rounds: no model is asked, no process is started, and nothing is executed or written. */
+/** Plays recordings of rounds. Asks no model, starts no process, and executes or writes nothing. */
 export class ReplayEngine implements Engine {
   readonly name = 'replay'
-  /** Codemachine's own: that of the codex in a recording is not looked for. */
+  /** Codemachine's version; the recorded codex's version is not looked for. */
   readonly version: string
   readonly replays = true
-  /** There are no agents. */
+  /** True: there are no agents. */
   readonly hidesFiles = true
   readonly #options: ReplayOptions
   readonly #rounds = new Set<ReplayedRound>()
@@ -38,7 +38,7 @@ export class ReplayEngine implements Engine {
     return round
   }
 
-  /** Nothing is left of a round that has ended. */
+  /** Does nothing: an ended round leaves no process. */
   async settle(): Promise<void> {}
 
   async close(): Promise<void> {
@@ -46,12 +46,12 @@ export class ReplayEngine implements Engine {
   }
 }
 
-/** The largest recording, bytes: a night's longest rounds are some ten MiB. */
+/** Largest recording, in bytes: a night's longest rounds have some ten MiB. */
 const MOST_BYTES = 512 * 1024 * 1024
-/** The longest line that is played, bytes. */
+/** Longest line that is played, in bytes. */
 const MOST_LINE_BYTES = 16 * 1024 * 1024
 const SECOND_MS = 1_000
-/** The longest that is waited for a line as it was recorded, ms: the time that it names is not checked. */
+/** Longest wait for a line at the recorded pace, ms: its time is not checked. */
 const LONGEST_GAP_MS = 60 * 60_000
 
 const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
@@ -64,7 +64,7 @@ const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
  */
 class ReplayedRound implements PreparedRound {
   readonly thread: ThreadSpec
-  /** What came after the last turn is not recorded. */
+  /** True: a recording ends with its last turn. */
   readonly isOver = true
   readonly #options: ReplayOptions
   readonly #onOver: () => void
@@ -161,7 +161,7 @@ class ReplayedRound implements PreparedRound {
       }
       lines = []
     }
-    // A file that grows while it is played counts as what it was at first.
+    // Play a growing file up to its size at the start.
     const { size } = await file.stat()
     for await (const chunk of file.createReadStream({ autoClose: false, end: Math.max(0, size - 1) })) {
       splitter.push(chunk)
@@ -179,7 +179,7 @@ class ReplayedRound implements PreparedRound {
   }
 }
 
-/** Lines that were passed over. `broken`: no JSON object, or too long; `unknown`: such as no codex that is known sends. */
+/** Numbers of skipped lines. `broken`: no JSON object, or too long; `unknown`: no known codex sends such. */
 interface PassedOver {
   broken: number
   unknown: number
@@ -195,7 +195,7 @@ function passedOverWords(path: string, { broken, unknown }: PassedOver): string 
   return `${count} ${count === 1 ? 'line' : 'lines'} of the recording ${path} ${count === 1 ? 'was' : 'were'} passed over: ${parts.join(', ')}.`
 }
 
-/** Waits for the moment of each line. */
+/** Waits for the time of each line. */
 class Pacing {
   readonly #pace: Recording['pace']
   readonly #clock: Clock
@@ -208,7 +208,7 @@ class Pacing {
     this.#signal = signal
   }
 
-  /** Resolves when the line is due, or the replay is to end. */
+  /** Resolves when the line is due or the replay must end. */
   async until({ at, isEvent }: RecordedLine): Promise<void> {
     if (this.#pace === 'at-once') return
     if (this.#pace !== 'recorded') {
@@ -227,11 +227,11 @@ function refused(message: string): RoundOutcome {
   return { class: 'config', message }
 }
 
-/** Opens the file of a recording; `problem`: what it is instead, for the end of a sentence. */
+/** Opens the file of a recording; `problem`: what it is instead, as the end of a sentence. */
 async function openRecording(path: string): Promise<{ file: FileHandle } | { problem: string }> {
   try {
     if ((await lstat(path)).isSymbolicLink()) return { problem: 'is a link; name the file itself' }
-    // Without O_NONBLOCK the opening of a named pipe waits for its other end; Windows has neither flag.
+    // Without O_NONBLOCK, the open of a named pipe waits for its other end; Windows has neither flag.
     const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
     const file = await open(path, flags)
     const problem = problemOf(await file.stat())

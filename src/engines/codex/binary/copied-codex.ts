@@ -6,24 +6,24 @@ import * as v from 'valibot'
 import { UserError, writing } from '../../../base/errors.ts'
 import { pathExists, readBoundedText, writeWholeFile } from '../../../platform/files.ts'
 
-/** A codex in the work directory that a person has named, and where its copy is kept. */
+/** A codex in the work directory that a person has named, and the place of its copy. */
 interface CodexToCopy {
-  /** What the person named, absolute: the copy goes by that. */
+  /** Absolute path that the person named; it identifies the copy. */
   named: string
-  /** The program that it stands for. */
+  /** Path of its program. */
   path: string
-  /** The folder with all that belongs to the program; null: it is that file alone. */
+  /** Folder with all files of the program; null: that file only. */
   root: string | null
   /** Folder of the records for all copies. */
   folder: string
-  /** Whether one that is missing is made. */
+  /** True: create a missing copy. */
   makes: boolean
 }
 
 /**
- * The copy of a codex that lies where agents can write, made at its first use and kept: whatever a round writes there
- * afterwards is not run. `remark`: a sentence where the original is not what was copied. Null: there is none, and none is
- * made. Throws a `UserError` if it cannot be made.
+ * Returns the copy of a codex in a place that agents can write, made at first use: later changes of rounds never run.
+ * `remark`: a sentence if the original has changed. Null: no copy exists and none is made. Throws a `UserError` if the copy
+ * fails.
  */
 export async function copiedCodex(codex: CodexToCopy): Promise<{ path: string; remark: string | null } | null> {
   const kept = join(codex.folder, createHash('sha256').update(codex.named).digest('hex').slice(0, 12))
@@ -44,10 +44,10 @@ const MANIFEST = 'copied.json'
 const fileSchema = v.object({ path: v.string(), size: v.number(), mtimeMs: v.number(), hash: v.string() })
 const manifestSchema = v.object({ program: v.string(), files: v.array(fileSchema) })
 
-/** Paths are relative to the folder of the program; `hash`: SHA-256 of the copy. */
+/** Files of a copy. Paths are relative to the folder of the program; `hash`: SHA-256 of the copy. */
 type Manifest = v.InferOutput<typeof manifestSchema>
 
-/** Null where there is no whole copy: the manifest is written last. */
+/** Returns the manifest; null: no complete copy, because the manifest is written last. */
 async function readManifest(kept: string): Promise<Manifest | null> {
   const read = await readBoundedText(join(kept, MANIFEST), MANIFEST_BYTES)
   if (typeof read === 'string' || 'problem' in read) return null
@@ -58,7 +58,7 @@ async function readManifest(kept: string): Promise<Manifest | null> {
   }
 }
 
-/** By size and time of each file, and by its hash where these differ. */
+/** Compares size and time of each file, and the hash if they differ. */
 async function isAsCopied(codex: CodexToCopy, { program, files }: Manifest): Promise<boolean> {
   const { from, names } = await filesOf(codex)
   if (relative(from, codex.path) !== program || names.length !== files.length) return false
@@ -91,7 +91,7 @@ async function makeCopy(codex: CodexToCopy, kept: string): Promise<Manifest> {
   }
 }
 
-/** Answers what is in place then: a whole copy that another process has made meanwhile stays, for it may run. */
+/** Moves a copy into place, and returns its manifest. Keeps a complete copy of another process, because it may run. */
 async function putInPlace(staged: string, kept: string, manifest: Manifest): Promise<Manifest> {
   try {
     await rename(staged, kept)
@@ -106,7 +106,7 @@ async function putInPlace(staged: string, kept: string, manifest: Manifest): Pro
   return manifest
 }
 
-/** What has to be copied, relative to `from`: the native binary and what codex finds beside it (its helper, rg, bwrap). */
+/** Returns the files to copy, relative to `from`: the native binary and its companions (helper, rg, bwrap). */
 async function filesOf({ path, root, named }: CodexToCopy): Promise<{ from: string; names: string[] }> {
   if (root === null) return { from: dirname(path), names: [basename(path)] }
   const names: string[] = []
@@ -116,7 +116,7 @@ async function filesOf({ path, root, named }: CodexToCopy): Promise<{ from: stri
     for (const entry of entries) {
       const name = join(folder, entry.name)
       if (entry.isFile()) names.push(name)
-      // 50 MB that talk and listen; no round does.
+      // Skip 50 MB of speech files, which no round uses.
       else if (entry.isDirectory() && entry.name !== 'voice') folders.push(name)
     }
     if (names.length + folders.length > MOST_FILES)
@@ -129,7 +129,7 @@ async function filesOf({ path, root, named }: CodexToCopy): Promise<{ from: stri
 }
 
 const MANIFEST_BYTES = 1024 * 1024
-/** Codex 0.169 has 5 of them. */
+/** Most files of a codex; codex 0.169 has 5. */
 const MOST_FILES = 1000
 
 async function hashOf(path: string): Promise<string> {

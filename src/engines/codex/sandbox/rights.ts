@@ -5,16 +5,16 @@ import { type CommandConfig, type ShieldedEnvironment, shieldEnvironment } from 
 interface RightsOptions
   extends Omit<CodexOptions, 'requestMs' | 'codemachineVersion'>,
     Pick<AppServersOptions, 'work'> {
-  /** Where agents work, if it is not `directory`. */
+  /** Directory in which agents work, if it is not `directory`. */
   agentsDirectory?: string
 }
 
 /**
- * With what rights codex works in a directory: those of the run and, in the sandbox `workspace-write`, the folders that the
- * person's configuration of codex makes writable. That is known once an app-server has been asked; until then there are none.
+ * Codex's rights in a directory: those of the run and, in the sandbox `workspace-write`, the writable folders of the
+ * person's codex configuration. These are known once an app-server has reported them; until then there are none.
  */
 export class Rights {
-  /** All that are started with these rights. */
+  /** All app-servers with these rights. */
   readonly servers: AppServers
   readonly #options: RightsOptions
   #sandbox: SandboxChoice
@@ -31,7 +31,7 @@ export class Rights {
     return this.#sandbox
   }
 
-  /** What an app-server has for an environment, and its commands otherwise. */
+  /** Environment of an app-server, and the different variables of its commands. */
   get shielded(): ShieldedEnvironment {
     return this.#shielded
   }
@@ -41,7 +41,7 @@ export class Rights {
     return this.servers.start(this.#shielded.env, command, more)
   }
 
-  /** Takes over what codex says; true if an app-server that was started before has other rights, so that another one is needed. */
+  /** Adopts codex's report. Returns true if an earlier app-server has other rights, so that a new one is needed. */
   learn({ roots }: Pick<CommandConfig, 'roots'>): boolean {
     const { sandbox } = this.#options
     if (sandbox.mode !== 'workspace-write' || String(roots) === String(this.#sandbox.roots ?? [])) return false

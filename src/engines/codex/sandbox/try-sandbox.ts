@@ -10,10 +10,10 @@ import type { SandboxChoice } from '../../../core/shapes/sandbox.ts'
 import { besidesDirectory, commandPolicy } from '../sandbox.ts'
 import { memberOf, RequestFailure, stringMember } from '../wire.ts'
 
-/** Where commands are to be started, and how. */
+/** Place and sandbox in which commands start. */
 export interface SandboxPlace {
   directory: string
-  /** With the person's own folders in it. */
+  /** Sandbox with the person's own folders. */
   sandbox: SandboxChoice
   platform: NodeJS.Platform
 }
@@ -22,8 +22,8 @@ export interface SandboxPlace {
 type Execute = (params: CommandExecParams) => Promise<unknown>
 
 /**
- * Starts a shell that does nothing in the sandbox of the rounds, in the work directory itself; once more if that fails, for
- * another command that starts in the same moment may be why. Null: it was started, or codex does not say.
+ * Starts a shell that does nothing in the sandbox of the rounds, in the work directory. Retries once, because a command that
+ * starts at the same time may be the cause. Null: it started, or codex does not say.
  */
 export async function trySandbox(execute: Execute, place: SandboxPlace): Promise<SandboxProblem | null> {
   for (const isLast of [false, true]) {
@@ -34,7 +34,7 @@ export async function trySandbox(execute: Execute, place: SandboxPlace): Promise
   return null
 }
 
-/** Codex's words of why nothing was started; null if something was. */
+/** Returns codex's reason why nothing started; null: something did. */
 async function tryOnce(execute: Execute, { directory, sandbox, platform }: SandboxPlace): Promise<string | null> {
   const command = platform === 'win32' ? ['cmd.exe', '/d', '/c', 'exit 0'] : ['/bin/sh', '-c', ':']
   try {
@@ -53,10 +53,10 @@ async function tryOnce(execute: Execute, { directory, sandbox, platform }: Sandb
   }
 }
 
-/** What codex gives it, ms: the machine may be busy. */
+/** Timeout of the command, ms: the machine may be busy. */
 const COMMAND_MS = 10_000
 const NOTHING = "Codex's sandbox starts no command here"
-/** Codex's exit code of a command that has used up its time. */
+/** Codex's exit code for a command that timed out. */
 const TIMED_OUT = 124
 const WORDS = 500
 
@@ -67,7 +67,7 @@ function wordsOf(stderr: string): string | null {
   return first === '' ? null : clipEnd(first.trim(), WORDS)
 }
 
-/** What stands in the way, by what is there: codex names the path, and not what to do. @param words codex's own */
+/** Describes the obstacle from the files: codex names the path, but no fix. @param words codex's own */
 export async function describeProblem(
   words: string,
   { directory, sandbox, platform }: SandboxPlace,
@@ -91,8 +91,8 @@ export async function describeProblem(
 }
 
 /**
- * Whether anything that an agent wanted was done. Of a command that the sandbox stops at once codex tells nothing (docs/inside/codex.md):
- * then what there is to see is a turn that has asked its model more than once.
+ * Tracks if any action of an agent succeeded. Codex does not report commands that the sandbox stops at once
+ * (docs/inside/codex.md). The only sign is a turn with more than one request to its model.
  */
 export class Attempts {
   #hasWorked = false
@@ -103,7 +103,7 @@ export class Attempts {
     if (!saysRequests) this.#requests = MOST_WITHOUT
   }
 
-  /** Takes note of what codex tells of the agent's thread. */
+  /** Notes a message about the agent's thread. */
   note(message: ServerNotification): void {
     if (message.method === 'thread/tokenUsage/updated') this.#requests++
     if (message.method !== 'item/completed') return
@@ -112,28 +112,28 @@ export class Attempts {
     if (item.type === 'commandExecution') this.#hasWorked ||= item.exitCode === 0
   }
 
-  /** Whether nothing was, though it may have been wanted, so that the sandbox may be why. */
+  /** True if no action succeeded although some may have been tried, so that the sandbox may be the cause. */
   get areInVain(): boolean {
     return !this.#hasWorked && this.#requests >= MOST_WITHOUT
   }
 }
 
-/** A turn with fewer requests has called no tool. */
+/** Requests of a turn; one with fewer has called no tool. */
 const MOST_WITHOUT = 2
 
-/** The outcome of a round that worked, but for a sandbox in which nothing could be started. */
+/** Returns the outcome of a round that worked; `config` if its sandbox could start nothing. */
 export function withoutSandbox(found: SandboxProblem | null, worked: RoundOutcome): RoundOutcome {
   return found === null ? worked : { class: 'config', message: `${found.problem} ${found.mend}` }
 }
 
-/** What to do where a sandbox cannot be made at all, a sentence. */
+/** Returns a sentence on the fix if a sandbox cannot be created at all. */
 export function mendOfSandbox(platform: NodeJS.Platform): string {
   const inContainer = 'if the container or machine itself is a sandbox, use --sandbox danger-full-access.'
   if (platform !== 'linux') return `See codex's documentation of its sandbox for this system; ${inContainer}`
   return `Install bubblewrap and let users create user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu); ${inContainer}`
 }
 
-/** The link in one of these folders that codex speaks of; null if it speaks of none. */
+/** Returns the link in one of these folders that codex names; null: none. */
 async function linkNamedIn(said: string, folders: readonly string[]): Promise<string | null> {
   for (const folder of folders.filter(each => said.includes(each) || said.includes(dirname(each)))) {
     if (said.includes(folder) && (await lstat(folder).catch(() => null))?.isSymbolicLink()) return folder
@@ -146,19 +146,19 @@ async function linkNamedIn(said: string, folders: readonly string[]): Promise<st
 
 async function mendOfLink(link: string, directory: string): Promise<string> {
   const target = resolve(dirname(link), await readlink(link).catch(() => ''))
-  // Git reads such a file as it reads the link.
+  // Git reads such a file in the same way as the link.
   if (link === join(directory, '.git'))
     return `Replace the link by a file: \`rm ${link} && echo "gitdir: ${target}" > ${link}\`.`
   return `Remove it, or replace it by its target (${target}).`
 }
 
-/** The folder that codex may not write to and that is another user's; null if that is not why. */
+/** Returns a folder of another user that codex may not write; null: that is not the cause. */
 async function foreignNamedIn(
   said: string,
   folders: readonly string[],
 ): Promise<{ folder: string; owner: number; self: number } | null> {
   if (!/permission denied|not permitted/i.test(said)) return null
-  // Whose this process is; where the system does not say it so, there is no bubblewrap either.
+  // Owner of this process; a system without /proc has no bubblewrap either.
   const self = (await stat('/proc/self').catch(() => null))?.uid
   if (self === undefined) return null
   for (const folder of folders.filter(each => said.includes(each))) {

@@ -17,19 +17,19 @@ import { TemporaryFolders } from './temporary-folders.ts'
 
 interface ShellOptions extends SandboxCommandsOptions {
   binary: { path: string; version: string }
-  /** Where commands with secrets have their temporary folders: absolute, and out of reach of agents. */
+  /** Absolute root of the temporary folders of commands with secrets, out of agents' reach. */
   temporary: string
 }
 
 /**
- * Opens the shell of a session: one app-server, started with the first command, that runs all of them, and one for those with
- * variables of their own, which write their temporary files where no agent can read.
+ * Opens the shell of a session. Its first command starts one app-server for all commands. Another runs those with their own
+ * variables, whose temporary files no agent can read.
  */
 export function openShell(options: ShellOptions): Shell {
   return new CodexShell(options)
 }
 
-/** A command that nothing came of: codex had gone before it could be asked to run it, had other rights, or could not start it. */
+/** A command that did not run: codex had ended before the request, had other rights, or could not start it. */
 type NotAsked = { problem: string; hasOtherRights?: true }
 
 class CodexShell implements Shell {
@@ -38,7 +38,7 @@ class CodexShell implements Shell {
   readonly #running = new Set<Promise<unknown>>()
   readonly #closed = new AbortController()
   readonly #temporary: TemporaryFolders
-  /** By the temporary folder of their commands; null: the usual one. */
+  /** Doors by the temporary folder of their commands; null: the usual one. */
   readonly #doors = new Map<string | null, Door>()
 
   constructor(options: ShellOptions) {
@@ -72,7 +72,7 @@ class CodexShell implements Shell {
     const { platform, sandbox } = this.#options
     if (isEmpty(command.env)) return await this.#runIn(null, command)
     if (platform === 'win32') return notStarted('A command cannot be given a secret on Windows.')
-    // It writes nowhere.
+    // In this mode, commands write nothing.
     if (sandbox.mode === 'read-only') return await this.#runIn(null, command)
     try {
       const { path, within, leave } = await this.#temporary.make()
@@ -102,7 +102,7 @@ class CodexShell implements Shell {
     return command.signal.aborted ? { kind: 'broken-off', ...nothing } : notStarted(problem)
   }
 
-  /** The one that denies these paths. Another ends when what runs in it has ended. */
+  /** Returns the door that denies these paths. Retires an unsuitable one, which ends after its commands. */
   #doorFor(unreadable: readonly string[], temporary: string | null): Door {
     const { sandbox } = this.#setup.rights
     const profile = hidingProfile(unreadable, this.#options.directory, sandbox, { temporary })
@@ -123,29 +123,29 @@ function notStarted(problem: string): ShellEnd {
 interface DoorSetup {
   options: ShellOptions
   rights: Rights
-  /** Whether the sandbox ends all that a command has started: each has a namespace of its own. */
+  /** True if the sandbox ends all processes of a command: each command has its own namespace. */
   endsAll: boolean
 }
 
 interface Ready {
-  /** Of all commands, beside those that each has of its own; null: not to be seen. */
+  /** Variables of all commands, in addition to each one's own; null: hidden. */
   variables: Record<string, string | null>
 }
 
-/** The app-server of commands that may not read the same paths. */
+/** The app-server of commands with the same unreadable paths. */
 class Door {
-  /** What denies reading; null: nothing does. */
+  /** Profile that denies reading; null: none. */
   readonly profile: HidingProfile | null
   readonly #temporary: string | null
   readonly #setup: DoorSetup
-  /** As it was started with them. */
+  /** Sandbox at the start of the app-server. */
   readonly #sandbox: SandboxChoice
-  /** Variables that commands have otherwise than the app-server. */
+  /** Variables of commands that differ from the app-server's. */
   readonly #forCommands: Readonly<Record<string, string | null>>
   readonly #server: AppServer
   readonly #rpc: Rpc
   readonly #ready: Promise<Ready | NotAsked>
-  /** What takes the output of each that runs. */
+  /** Receivers of the output of running commands. */
   readonly #sinks = new Map<string, (params: unknown) => void>()
   #began = 0
   #isGone = false
@@ -154,7 +154,7 @@ class Door {
   constructor(setup: DoorSetup, profile: HidingProfile | null, temporary: string | null) {
     const { clock, log } = setup.options
     const { servers, sandbox, shielded } = setup.rights
-    // At the level `trace` codex writes each request into its log, and what a command alone is to have is in one.
+    // At the level `trace`, codex logs each request, and one contains a command's secret variables.
     const { RUST_LOG, ...quiet } = shielded.env
     this.profile = profile
     this.#temporary = temporary
@@ -168,7 +168,7 @@ class Door {
       },
       onRequest: () => ({}),
       onLine() {},
-      // What a command prints may be in it.
+      // Do not log the line: it may contain output of a command.
       onRubbish: line => log(`codex wrote a line of ${line.length} characters that is not a message.`),
     })
     void this.#server.exit.then(() => {
@@ -182,7 +182,7 @@ class Door {
     return this.#isGone
   }
 
-  /** Takes no more commands, and ends when none runs in it. */
+  /** Accepts no more commands, and ends after the last one. */
   retire(): void {
     this.#isRetired = true
     if (this.#sinks.size === 0) this.#close()
@@ -218,7 +218,7 @@ class Door {
       this.#sinks.delete(id)
       if (this.#isRetired && this.#sinks.size === 0) this.#close()
       servers.hasEnded(mark)
-      // What a sandbox ends with its command need not be looked for before the next: that takes longer than a command.
+      // Skip the search if the sandbox ends everything: the search takes longer than a command.
       if (!this.#setup.endsAll || this.#isGone) await servers.sweep()
     }
   }
@@ -270,7 +270,7 @@ class Door {
     }
   }
 
-  /** The first that comes: its end, its time, the signal. */
+  /** Resolves with the first of: its end, its timeout, the signal. */
   async #await(params: CommandExecParams, { env, timeoutMs, signal }: ShellCommand, mark: string): Promise<Ending> {
     const { clock } = this.#setup.options
     const settled = new AbortController()
@@ -301,7 +301,7 @@ class Door {
     }
   }
 
-  /** Writes them into the input of a command; why that did not work, null if it did or the command has ended before it. */
+  /** Writes the variables into a command's input. Resolves with a problem; null: none, or the command has ended. */
   async #handVariables(processId: unknown, env: ShellCommand['env'], stop: AbortSignal): Promise<string | null> {
     const { clock, requestMs } = this.#setup.options
     const deltaBase64 = Buffer.from(linesOf(env)).toString('base64')
@@ -313,7 +313,7 @@ class Door {
       } catch (error) {
         if (!(error instanceof RequestFailure)) throw error
         if (error.cause === 'closed') return null
-        // Codex has not started it yet.
+        // Codex has not started the command yet.
         problem = refusalOf(error)
         await clock.wait(WRITE_AGAIN_MS, stop)
       }
@@ -321,7 +321,7 @@ class Door {
     return stop.aborted ? null : problem
   }
 
-  /** Has codex end one command; where it does not, the app-server is ended, with all that runs in it. */
+  /** Has codex end one command. If that fails, ends the app-server with all its commands. */
   async #terminate(processId: unknown, answer: Promise<unknown>, mark: string): Promise<void> {
     const { options, rights } = this.#setup
     const { clock, endMs, requestMs } = options
@@ -330,7 +330,7 @@ class Door {
     void answer.then(() => settled.abort())
     await clock.wait(endMs, settled.signal)
     if (settled.signal.aborted) return
-    // Codex waits for what has left the session of a command and holds its output.
+    // Codex waits for processes that left the command's session and still hold its output.
     rights.servers.hasEnded(mark)
     await rights.servers.sweep()
     await clock.wait(endMs, settled.signal)
@@ -358,8 +358,8 @@ function isEmpty(env: ShellCommand['env']): boolean {
 }
 
 /**
- * The same line in a shell that first reads variables from its input, and then has none: codex writes the `env` of a
- * command into its log, and the arguments too, but not what is written to it. With nothing but what is built into a shell.
+ * Wraps a line in a shell that first reads variables from its input and then closes it. Codex logs the `env` and arguments
+ * of a command, but not its input. Uses shell built-ins only.
  */
 function readingVariables([shell = '', flag = '', script = '', ...rest]: readonly string[]): string[] {
   const reads = 'while IFS= read -r __name && IFS= read -r __value; do'
@@ -367,7 +367,7 @@ function readingVariables([shell = '', flag = '', script = '', ...rest]: readonl
   return [shell, flag, `${reads} ${sets}; exec </dev/null; ${script}`, ...rest]
 }
 
-/** A name and its value on a line each, the value as `printf %b` reads it. */
+/** Encodes each name and value on a line, the value for `printf %b`. */
 function linesOf(env: ShellCommand['env']): string {
   const escaped = (value: string) => value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
   return Object.entries(env)
@@ -375,7 +375,7 @@ function linesOf(env: ShellCommand['env']): string {
     .join('')
 }
 
-/** What the promise resolves with; null if the signal comes first. */
+/** Returns the result of the promise; null if the signal comes first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | null> {
   const { promise: aborted, resolve } = Promise.withResolvers<null>()
   const leave = () => resolve(null)
@@ -390,9 +390,9 @@ type Ending =
   | { kind: 'broken-off' }
   | { kind: 'not-started'; problem: string }
 
-/** Of a character that UTF-8 needs the most bytes for. */
+/** Most bytes of a character in UTF-8. */
 const BYTES_A_CHARACTER = 4
-/** Room for what steers a terminal and is left out of the text. */
+/** Room for terminal control sequences that are removed, in bytes. */
 const MORE_BYTES = 64 * 1024
 
 /** The last characters of a stream of any length, as plain text. */
@@ -414,12 +414,12 @@ class StreamEnd {
   }
 
   /**
-   * Without colours and control characters, but for tabs and line ends. What is not the whole has exactly the most
-   * characters, or is empty: so a reader who looks for a word in it knows that one which is cut stands at the beginning.
+   * Returns the text without colours and control characters, except tabs and line ends. A cut text has exactly the maximal
+   * length or is empty. So a reader knows that a cut word can only be at its start.
    */
   text(): string {
     const isCut = this.#length > this.#bytes
-    // A secret that was cut within a character would not be found.
+    // A secret that is cut inside a character could not be found.
     const written = wholeCharacters(this.#tail.bytes()).toString('utf8')
     const text = stripVTControlCharacters(written).replace(CONTROL, '')
     if (isCut && text.length < this.#most) return ''

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { isAlive } from '../../../platform/processes.ts'
 
-/** Where the temporary folders of a shell lie, and whose they are. */
+/** Location and owner of a shell's temporary folders. */
 interface TemporaryFoldersOptions {
-  /** Absolute; no agent can read or write it. Made when it is first needed. */
+  /** Absolute path that no agent can read or write. Created on first use. */
   root: string
-  /** The process that runs the shell. */
+  /** Id of the process that runs the shell. */
   pid: number
   platform: NodeJS.Platform
   log(message: string): void
@@ -16,15 +16,15 @@ interface TemporaryFoldersOptions {
 /** The temporary folder of one command. */
 interface TemporaryFolder {
   path: string
-  /** The folder of its shell, in which it lies. */
+  /** Folder of its shell, which contains it. */
   within: string
-  /** Removes it with all that is in it; resolves at once, and nobody can read it meanwhile. */
+  /** Removes it with all its content; returns at once, and nobody can read it meanwhile. */
   leave(): void
 }
 
 /**
- * Temporary folders for commands with secrets, a new one for each: what such a command leaves in `/tmp` could be read by
- * the next agent. What a process that was killed has left is removed by the next one.
+ * Creates a temporary folder for each command with secrets: the next agent could read files in `/tmp`. Removes the folders
+ * of killed processes.
  */
 export class TemporaryFolders implements AsyncDisposable {
   readonly #options: TemporaryFoldersOptions
@@ -35,17 +35,17 @@ export class TemporaryFolders implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Rejects with the system's error where none can be made. */
+  /** Creates a folder. Rejects with the system's error if that fails. */
   async make(): Promise<TemporaryFolder> {
     this.#own ??= this.#begin()
-    // Where there was no room there may be some the next time.
+    // Retry next time: there may be room again.
     this.#own.catch(() => (this.#own = null))
     const within = await this.#own
     try {
       const path = await mkdtemp(join(within, 't-'))
       return { path, within, leave: () => this.#remove(path) }
     } catch (error) {
-      // Somebody has removed it; the next one gets another.
+      // Somebody has removed it, so create a new one next time.
       if (systemErrorCode(error) === 'ENOENT') this.#own = null
       throw error
     }

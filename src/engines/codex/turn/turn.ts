@@ -14,14 +14,14 @@ interface TurnOptions {
   log(message: string): void
 }
 
-/** From the notice that the thread is idle to asking codex how the turn ended, and from one such question to the next, ms. */
+/** Delay after an idle notice before the read of the turn's end, and between two reads, ms. */
 const END_GRACE_MS = 15_000
-/** The deadline of that question, ms. */
+/** Deadline of a read, ms. */
 const READ_MS = 10_000
-/** How often it is asked: well below the silence at which the turn counts as hung. */
+/** Most reads: together well below the silence at which the turn counts as hung. */
 const MOST_READS = 3
 
-/** How a turn ended that codex has not told the end of, and the items that it has not told either. */
+/** An end of a turn that codex did not report, with its unreported items. */
 export interface LostEnd {
   id: string
   status: string
@@ -33,16 +33,16 @@ export interface LostEnd {
 
 /** One turn of a thread, from `turn/start` to its end. */
 export class Turn {
-  /** Resolves when it has ended. */
+  /** Resolves when the turn has ended. */
   readonly ended: Promise<RoundOutcome>
   readonly #options: TurnOptions
   readonly #started = Promise.withResolvers<string>()
   readonly #end = Promise.withResolvers<RoundOutcome>()
   #id: string | null = null
-  /** Its id by the answer to `turn/start`, which comes before codex takes an interrupt of it. */
+  /** Id in the answer to `turn/start`; codex accepts an interrupt only later. */
   #acceptedId: string | null = null
   #wasRefused = false
-  /** The ids of the items that codex has told as completed. */
+  /** Ids of items reported as completed. */
   readonly #told = new Set<string>()
   #lastError: CodexError | null = null
   #idle = new AbortController()
@@ -62,12 +62,12 @@ export class Turn {
     return this.#wasRefused
   }
 
-  /** Codex refused the turn, or has ended; no effect if the turn had started. */
+  /** Notes that codex refused the turn or has ended; no effect on a started turn. */
   refuse(): void {
     this.#wasRefused ||= this.#id === null
   }
 
-  /** Codex has answered `turn/start`. */
+  /** Notes codex's answer to `turn/start`. */
   accept(answer: unknown): void {
     const id = memberOf(memberOf(answer, 'turn'), 'id')
     if (typeof id === 'string') this.#acceptedId = id
@@ -82,20 +82,20 @@ export class Turn {
     this.#end.resolve(outcome)
   }
 
-  /** Takes note of what codex tells of its thread. */
+  /** Notes a message about its thread. */
   note(message: ServerNotification): void {
     if (message.method === 'item/completed') this.#told.add(message.params.item.id)
     else if (message.method === 'error' && !message.params.willRetry) this.#lastError = message.params.error
   }
 
-  /** The thread works, so nothing of its end is lost. */
+  /** Notes that the thread works, so its end is not lost. */
   isActive(): void {
     this.#idle.abort()
   }
 
   /**
-   * The thread is idle, which codex says just before the end of its turn. Resolves with the end, as codex keeps it, if that is
-   * not told within the grace; null if it is, if the turn goes on, or if codex cannot say when asked for the third time.
+   * Notes that the thread is idle, which codex reports just before the end of its turn. Resolves with codex's stored end if
+   * it is not reported within the grace. Null if it is, if the turn continues, or if codex cannot say in three reads.
    */
   async lostEnd(): Promise<LostEnd | null> {
     const { clock } = this.#options
@@ -114,7 +114,7 @@ export class Turn {
   }
 
   #asRead({ id, status, error, items }: TurnRead): LostEnd {
-    // What codex answers has been checked by nobody.
+    // Nobody has validated codex's answer.
     const missing = (Array.isArray(items) ? items : []).filter(item => {
       const itemId = stringMember(item, 'id')
       return itemId !== null && !this.#told.has(itemId) && memberOf(item, 'status') !== 'inProgress'
@@ -122,7 +122,7 @@ export class Turn {
     return { id, status, error: error ?? this.#lastError, wasToldToStart: this.#id !== null, missing }
   }
 
-  /** The turn as the thread keeps it; null if it still runs, or codex does not say. */
+  /** Returns the turn as stored in the thread; null if it still runs or codex does not say. */
   async #read(): Promise<TurnRead | null> {
     const { rpc, threadId, requestMs, log } = this.#options
     const turnId = this.#id ?? this.#acceptedId
@@ -139,10 +139,10 @@ export class Turn {
     return null
   }
 
-  /** Asks codex to end it; resolves when it has ended, or `ms` after it was asked. */
+  /** Asks codex to end the turn; resolves after its end or `ms` later. */
   async interrupt(ms: number): Promise<void> {
     const { rpc, threadId, log } = this.#options
-    // Before `turn/started` codex answers "no active turn" and lets the turn run on.
+    // Before `turn/started`, codex answers "no active turn" and continues the turn.
     const turnId = await this.#within(ms, this.#started.promise)
     if (turnId === null) return
     rpc
@@ -151,7 +151,7 @@ export class Turn {
     await this.#within(ms, this.ended)
   }
 
-  /** What the promise resolves with; null if the turn ends, or `ms` pass, before it. */
+  /** Returns the result of the promise; null if the turn ends or `ms` pass first. */
   async #within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
     const settled = new AbortController()
     try {
