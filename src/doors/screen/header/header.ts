@@ -46,7 +46,7 @@ export function statusLineOf(
   return fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { columns, theme })
 }
 
-/** `own`: the board of the template's own; `queued`: the number of prompts in the queue. `sign`: stands before what is at work, and moves as long as something comes; null: none. */
+/** `own`: the board of the template's own; `queued`: the number of prompts in the queue that are not shown. `sign`: stands before what is at work, and moves as long as something comes; null: none. */
 interface StatusData {
   state: SessionState
   board: TaskBoard | null

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { Clock } from '../../../base/clock.ts'
 import { messageOf, systemErrorCode } from '../../../base/errors.ts'
@@ -380,12 +381,12 @@ export class WaitingPrompts {
   async #count(): Promise<number> {
     const { screen } = this.#options
     const { model } = screen
-    const waiting = await this.#queue.count()
-    if (waiting === model.queued && waiting === (model.facts?.queue?.length ?? waiting)) return waiting
-    model.queued = waiting
-    const prompts = await this.list()
-    if (model.facts !== null) model.facts = { ...model.facts, queue: prompts.map(({ prompt }) => prompt) }
+    const queue = (await this.list()).map(({ prompt }) => prompt)
+    const isSame = (shown: readonly string[]) => isDeepStrictEqual(shown, queue)
+    if (isSame(model.queue) && isSame(model.facts?.queue ?? queue)) return queue.length
+    model.queue = queue
+    if (model.facts !== null) model.facts = { ...model.facts, queue }
     screen.changed()
-    return waiting
+    return queue.length
   }
 }

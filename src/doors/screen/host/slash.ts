@@ -1,5 +1,6 @@
 import { UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
+import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { findSession } from '../../../project/find.ts'
 import type { Ask } from '../../../project/library.ts'
 import { settingsOf } from '../../../project/open-run.ts'
@@ -179,7 +180,7 @@ const ALWAYS: readonly Command[] = [
   command('mcp', 'Show the MCP servers of codex; to use codemachine as one: codemachine mcp', showServers),
   command('sessions', 'All sessions in a table: find, watch, report, resume', openSessions),
   command('resume', 'Resume a session', chooseSession),
-  command('queue', 'Show and edit the queue', chooseFromQueue),
+  command('queue', 'List the queue; /queue edit 1, /queue rm 1', queueSlash),
   command('status', 'Show the status, with all warnings', showStatus),
   command('report', 'Show the report of a session', showReport),
   command('diff', 'Show what changed: since the start, in a round (/diff 3), since a savepoint', (place, rest) =>
@@ -224,11 +225,28 @@ async function chooseSession(place: SlashPlace, rest: string): Promise<void> {
   if (answer.kind === 'chosen') await goOnWith(place, answer.id)
 }
 
-/** `/queue`: what waits, to be begun or taken out. */
-async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
-  const { screen } = person
-  const prompts = await person.queue.list()
+/** `/queue`: the prompts in the queue, to be begun or edited; `/queue edit 1` takes one into the field, `/queue rm 1` removes it. */
+async function queueSlash(place: SlashPlace, rest: string): Promise<void> {
+  const { screen, queue } = place.person
+  const prompts = await queue.list()
   if (prompts.length === 0) return screen.notice('The queue is empty', 'warning')
+  if (rest.trim() === '') return await chooseFromQueue(place, prompts)
+  const [, verb, number] = /^(rm|edit)\s+(\d{1,6})$/.exec(rest.trim()) ?? []
+  const prompt = prompts[Number(number) - 1]
+  if (verb === undefined) return screen.notice('/queue accepts rm 1 and edit 1, with the number of a prompt', 'warning')
+  if (prompt === undefined)
+    return screen.notice(`The queue has no prompt ${number}; it has ${prompts.length}`, 'warning')
+  if (verb === 'edit') return await editQueued(place, prompt)
+  const isRemoved = await queue.takeBack(prompt, () => {})
+  if (isRemoved) screen.notice(`Removed from the queue: ${titleLine(prompt.prompt, GOAL_CHARS)}`, 'good')
+  else screen.notice(BEGUN, 'warning')
+}
+
+const BEGUN = 'Its session has begun'
+
+async function chooseFromQueue(place: SlashPlace, prompts: readonly QueuedPrompt[]): Promise<void> {
+  const { person, start } = place
+  const { screen } = person
   const canStart = start !== null && !start.isRunning()
   const answer = await screen.choose({
     title: `${formatCount(prompts.length, 'prompt')} waiting. Pick one to edit.`,
@@ -243,9 +261,14 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
   if (answer.kind !== 'chosen') return
   if (answer.id === 'work') return start?.wish({ kind: 'run', goal: null })
   const prompt = prompts.find(({ id }) => id === answer.id)
-  if (prompt === undefined) return
+  if (prompt !== undefined) await editQueued(place, prompt)
+}
+
+/** Takes a prompt out of the queue into the field. */
+async function editQueued({ person }: SlashPlace, prompt: QueuedPrompt): Promise<void> {
+  const { screen } = person
   const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
-  if (!isTaken) return screen.notice('Its session has begun', 'warning')
+  if (!isTaken) return screen.notice(BEGUN, 'warning')
   const terms = termsInWords(prompt)
   if (terms !== '') screen.notice(`It was to begin with ${terms}; say it again if you need it`, 'warning')
 }

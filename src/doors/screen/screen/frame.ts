@@ -1,3 +1,5 @@
+import { cutLine } from '../../../tell/words/cells.ts'
+import { titleLine } from '../../../tell/words/safe-text.ts'
 import { type Area, composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
 import { statusLineOf, windowTitle } from '../header/header.ts'
@@ -38,6 +40,7 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
   const session = showsSession ? state : null
   const { tasks: board, own } = model.work
   const agentsKey = model.options.keymap.label('agents')
+  const queue = showsSession ? queueLines(model, columns) : []
   return {
     main: most => {
       if (session !== null) {
@@ -50,10 +53,14 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
       return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
     },
     panel: panelOf(model, columns, now),
+    queue,
     status:
       session === null
         ? startingLine(model)
-        : statusLineOf({ state: session, board, own, queued, sign: pane.sign(now) }, { columns, theme, now }),
+        : statusLineOf(
+            { state: session, board, own, queued: queue.length === 0 ? queued : 0, sign: pane.sign(now) },
+            { columns, theme, now },
+          ),
     asked: most => askedLines(model, { columns, rows: most }),
     input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
     hint: isRoomy => hintOf(model, columns, isRoomy),
@@ -74,6 +81,19 @@ function inputFrame(model: ScreenModel, { columns, rows, now }: { columns: numbe
 function startingLine({ showsSession, theme }: ScreenModel): string | null {
   return showsSession ? theme.paint('dim', theme.symbols ? 'starting …' : 'starting') : null
 }
+
+/** The first prompts in the queue, each on a row; `[]` while a question has their place, and in a low terminal. */
+function queueLines({ queue, theme, dialog, options }: ScreenModel, columns: number): string[] {
+  if (dialog !== null || options.size().rows <= ROWS_FOR_QUEUE) return []
+  const more = queue.length - MOST_QUEUED
+  const lines = queue.slice(0, MOST_QUEUED).map((prompt, at) => {
+    const lead = `queued ${at + 1}  `
+    return theme.paint('dim', lead) + cutLine(titleLine(prompt, PROMPT_CHARS), columns - lead.length)
+  })
+  return more > 0 ? [...lines, theme.paint('dim', `and ${more} more: /queue`)] : lines
+}
+
+const PROMPT_CHARS = 400
 
 /** The usual height of the start screen. */
 const ROWS_FOR_START = 16
@@ -113,6 +133,8 @@ export interface FrameParts {
   panel: ((rows: number) => readonly string[]) | null
   /** What waits for an answer of the person; left out: nothing can. */
   asked?(rows: number): readonly string[]
+  /** The prompts in the queue. */
+  queue: readonly string[]
   status: string | null
   /** `isDialog`: it may fill the frame. */
   input: { isDialog: boolean; draw(rows: number): DrawnField }
@@ -128,17 +150,20 @@ const ROWS_FOR_RULES = 7
 const ROWS_FOR_HINT = 11
 const ROWS_FOR_RULED_DIALOG = 18
 const ROWS_FOR_SPACE = 14
+/** Where fewer rows are, the status line has the number of prompts. */
+const ROWS_FOR_QUEUE = ROWS_FOR_SPACE
+const MOST_QUEUED = 3
 
 /** Shares the rows of a frame among its parts. It stays lower than the terminal, so that none of it is ever scrolled away. Pure. */
 export function layOut(parts: FrameParts, terminalRows: number): Frame {
-  const { rows, status, asked, rules, hint, fixed, forInput } = shareOut(parts, terminalRows)
+  const { rows, status, asked, queue, rules, hint, fixed, forInput } = shareOut(parts, terminalRows)
   const input = parts.input.draw(forInput)
   let left = Math.max(0, rows - fixed - input.lines.length)
   const panel = parts.panel === null ? [] : parts.panel(Math.min(left, Math.ceil((left * 2) / 3))).slice(0, left)
   left -= panel.length
   const space = rows >= ROWS_FOR_SPACE && left > 2 && status.length > 0 ? 1 : 0
   const main = parts.main(left - space).slice(0, left - space)
-  const above = [...main, ...(space ? [''] : []), ...panel, ...asked, ...status, ...rules]
+  const above = [...main, ...(space ? [''] : []), ...panel, ...asked, ...queue, ...status, ...rules]
   return {
     lines: [...above, ...input.lines, ...rules, ...(hint === null ? [] : [hint])],
     caret: input.caret && { x: input.caret.x, y: above.length + input.caret.y },
@@ -156,9 +181,10 @@ function shareOut(parts: FrameParts, terminalRows: number) {
   const rules = rows >= (isDialog ? ROWS_FOR_RULED_DIALOG : ROWS_FOR_RULES) ? [parts.rule] : []
   const forAsked = rows >= ROWS_FOR_SPACE ? 2 : rows >= ROWS_FOR_NOTICE ? 1 : 0
   const asked = (parts.asked?.(forAsked) ?? []).slice(0, forAsked)
-  const fixed = status.length + asked.length + 2 * rules.length + (hint === null ? 0 : 1)
+  const queue = rows >= ROWS_FOR_QUEUE ? parts.queue : []
+  const fixed = status.length + asked.length + queue.length + 2 * rules.length + (hint === null ? 0 : 1)
   const forInput = isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
-  return { rows, status, asked, rules, hint, fixed, forInput: Math.max(1, forInput) }
+  return { rows, status, asked, queue, rules, hint, fixed, forInput: Math.max(1, forInput) }
 }
 
 /** A frame of at least `rows` rows, with blank rows above: the input stays in its place when there is less to show above it. */

@@ -29,8 +29,8 @@ export class ScreenModel {
   board: TaskBoard | null = null
   /** The questions of agents that nobody has answered yet, the oldest first. */
   asked: readonly AskedQuestion[] = []
-  /** The number of prompts in the queue. */
-  queued = 0
+  /** The prompts in the queue, the next one first. */
+  queue: readonly string[] = []
   /** Whether a session is shown; false for the start screen. */
   showsSession = false
   showsTasks = false
@@ -76,6 +76,11 @@ export class ScreenModel {
     const tasks = state === null ? board : boardNow(board, state)
     this.#work = { state, board, tasks, own: state && ownBoard(state) }
     return this.#work
+  }
+
+  /** The number of prompts in the queue. */
+  get queued(): number {
+    return this.queue.length
   }
 
   /** Whether the person is typing into the field, or searching what they have typed before. */

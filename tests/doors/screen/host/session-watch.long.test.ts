@@ -46,7 +46,7 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
   await terminal.untilInAll(/person.*\n?.*mind the gap/)
   await running.event('steered')
   await type(terminal, 'write the docs', 'enter')
-  await terminal.until(/ 1 queued$/m)
+  await terminal.until(/^queued 1 /m)
   await type(terminal, '/pause', 'enter')
   await running.event('paused')
   await terminal.until(/_1 pauses when round 1 has ended; \/unpause continues\./)

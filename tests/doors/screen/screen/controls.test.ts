@@ -600,7 +600,7 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   await press(text('3'), named('return'))
   await press(...typed('docs first'), named('return'))
   expect(asked).toEqual([{ type: 'interrupt' }, { type: 'replan', text: 'docs first' }])
-  model.queued = 2
+  model.queue = ['one', 'two']
   await press(named('escape'))
   expect(labels().at(-1)).toMatch(/^ {2}5\. Skip to the next in the queue … {2}2 prompts waiting/)
   await press(text('2'), named('return'))

@@ -12,6 +12,7 @@ function greedy(over: Partial<FrameParts> = {}): FrameParts {
   return {
     main: most => rows('main', most),
     panel: most => rows('panel', most),
+    queue: [],
     status: 'status',
     rule: 'rule',
     input: { isDialog: false, draw: most => ({ lines: rows('input', most), caret: { x: 3, y: most - 1 } }) },

@@ -225,6 +225,23 @@ describe('a frame', () => {
     expect(still).toMatch(/^running · /m)
   })
 
+  promise(
+    'O158',
+    'Queued prompts are shown by their text above the status line, three of them; a low terminal has their number',
+  )
+  test('shows three queued prompts, and how many more there are; a low one their number', () => {
+    const { model } = atWork({ motion: 'reduced' })
+    model.queue = ['write the docs\nof it', 'two', 'three', 'four', 'five']
+    const lines = () => drawScreen(model, FIRST_AT).lines
+    Object.assign(model.options, { size: () => ({ columns: 80, rows: 12 }) })
+    expect(lines().at(-5)).toContain('5 queued')
+    Object.assign(model.options, { size: () => ({ columns: 60, rows: 24 }) })
+    const at = lines().indexOf('queued 1  write the docs')
+    expect(lines().slice(at + 1, at + 4)).toEqual(['queued 2  two', 'queued 3  three', 'and 2 more: /queue'])
+    expect(lines()[at + 4]).toMatch(/^running · /)
+    expect(lines()[at + 4]).not.toContain('queued')
+  })
+
   test('of a question', () => {
     const { model } = atWork({ motion: 'reduced' })
     void model.choose({
