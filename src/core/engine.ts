@@ -66,7 +66,7 @@ export interface Recording {
   path: string
   /** Its name for people; left out: its path. */
   name?: string
-  /** `recorded`: at recorded speed, if its lines have times; `second`: one event a second; `seconds`: in so many seconds. */
+  /** `recorded`: recorded times, if known; `second`, `seconds`: one event per that time; `at-once`: all at once. */
   pace: 'recorded' | 'second' | { seconds: number } | 'at-once'
 }
 

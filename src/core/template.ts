@@ -124,7 +124,7 @@ export type OwnStep =
   /** Enters another state of the template; `why`: a sentence. Comes as `state-entered`. */
   | { kind: 'enter'; state: string; why: string }
   /**
-   * Stores a text for people, without secrets, in a file of the session's folder, and with `name` also as an output. `file`:
+   * Stores a text for people, without secrets, in a file of the session's folder. With `name`, it is also an output. `file`:
    * relative to that folder, with `/`; never `MAIN.md`. `output`: the stored text of an output. The result comes as `kept`.
    * A file with the same content is not touched.
    */
@@ -217,9 +217,7 @@ export interface TemplateSetup {
 
 /** Texts stored at the start of a session (`session-created.kept`), by name. */
 interface KeptTexts {
-  /**
-   * Resolves with the text as it was then. Rejects with a `UserError` that names the file if it is missing or was changed.
-   */
+  /** Resolves with that text. Rejects with a `UserError` that names a missing or changed file. */
   read(name: string): Promise<string>
   /** Returns true if a text of that name was stored. */
   has(name: string): boolean
@@ -273,7 +271,7 @@ export interface Template {
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /**
-   * The person's files that no round may change, relative to the work directory, at most ten of up to 1 MiB. If a round
+   * Returns the person's files that no round may change: paths in the work directory, at most ten of up to 1 MiB. If a round
    * changes one, codemachine saves that version, restores the file, and refuses a claim of that round. Pure. Left out: none.
    */
   personsFiles?(session: SessionState): readonly string[]

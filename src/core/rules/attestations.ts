@@ -191,7 +191,7 @@ const SCHEMAS: Readonly<Record<string, v.GenericSchema>> = {
   [TYPES.session]: sessionSchema,
 }
 
-/** Returns codemachine's predicate of a parsed statement; null: another type. Pure. */
+/** Returns codemachine's predicate of a statement from `readStatement`; null: another type. Pure. */
 export function sessionIn({ predicateType, predicate }: Statement): SessionPredicate | null {
   return predicateType === TYPES.session ? v.parse(sessionSchema, predicate) : null
 }

@@ -137,8 +137,8 @@ interface ProofNow {
 /**
  * Returns the next step in the proof of a claim (docs/inside/design.md, "When is a session done", part 6). First every gate
  * runs; all run once more if they changed the tree. Then come the counter-proof of each required gate, the contract's checks
- * and the hooks. A review follows if a person wants one, if protected files or gate configuration changed, or if a
- * counter-proof left doubts. Pure.
+ * and the hooks. Reasons for a review: a person wants one, protected files or gate configuration changed, or a counter-proof
+ * left doubts. Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const { gates, reviews, review, notices } = state

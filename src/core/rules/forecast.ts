@@ -65,7 +65,7 @@ export interface Forecast {
 const LEAST_ROUNDS = 2
 
 /**
- * Estimates the rounds until a session must wait for a usage window, at the current pace. Null: less than two whole rounds
+ * Estimates the rounds before a session must wait for a usage window, and the reset time. Null: less than two whole rounds
  * in the window, no increase, or the window resets by `now`. Of two windows, returns the one that fills first. Pure.
  * @param mostPercent usable part of a window, 0 to 100
  */

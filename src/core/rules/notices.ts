@@ -244,7 +244,7 @@ export const PROJECT_FILE = 'codemachine.toml'
 
 /**
  * Explains a failed write below the person's home, where tools keep caches: a sentence with the folder. Null: the output
- * shows no such failure.
+ * shows no such failure. @param home absolute; `directory`: the work directory, which may be inside it
  */
 export function readOnlyHome(output: string, { home, directory }: { home: string; directory: string }): string | null {
   if (!/read-only file system|\bEROFS\b/i.test(output)) return null

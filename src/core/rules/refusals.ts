@@ -52,9 +52,7 @@ export function refusalForAgent(reason: RefusalReason, fact: string): string {
   return agent === '' ? fact : `${fact} ${agent}`
 }
 
-/**
- * Returns the words for a person about a journaled refusal, of this version or an earlier one. `next`: what happens next.
- */
+/** Returns the words for a person about a refusal in a journal of any version. `next`: what happens next. */
 export function refusalForPerson({ reason, detail }: { reason: string; detail: string }): {
   fact: string
   next: string

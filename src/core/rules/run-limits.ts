@@ -58,8 +58,8 @@ export function beyondRun({ limits }: Pick<RunAllowance, 'limits'>, wanted: OwnL
 }
 
 /**
- * Returns the allowance of a run that resumes a session. New limits apply to that session as a whole and to the queue after
- * it, so earlier use of these limits no longer counts. Pure.
+ * Returns the allowance of a run that resumes a session. New limits apply to that whole session and the queue after it. So
+ * earlier use of these limits no longer counts. Pure.
  * @param said new limits; left out: unchanged
  */
 export function allowanceAtResume(run: RunAllowance, said: Partial<SessionLimits>): RunAllowance {

@@ -3,8 +3,8 @@ import type { StallReason } from '../events/outcome.ts'
 import type { Notice } from './notices.ts'
 
 /**
- * Lack of progress of a session (docs/inside/design.md, "No progress"). A round makes none if it leaves work tree and memory
- * as a recent round did, or if its claim is refused for the same reason.
+ * Lack of progress of a session (docs/inside/design.md, "No progress"). A round makes none if work tree and memory end as
+ * after a recent round, or if the same refusal repeats.
  */
 export interface Stall {
   /** Consecutive rounds with the same result, including the first. */

@@ -193,8 +193,8 @@ export interface SessionKind<S = unknown> {
  */
 export interface TemplateView<S = unknown> {
   /**
-   * Name of a running step between two rounds: `checking the links`; null: codemachine's name. Empty: a look, an entered
-   * state or a kept file is not shown. For a state: further lines are shown below the first.
+   * Name of a running step between two rounds: `checking the links`; null: codemachine's name. Empty: a look's result, an
+   * entered state (`enter`) or a kept file (`keep`) is not shown. For a state: further lines are shown below the first.
    */
   step?(step: StepName, own: S, session: SessionState): string | null
   /** Name of the running or next round instead of its number: `Step 2/4: lint`; null: codemachine's name. */

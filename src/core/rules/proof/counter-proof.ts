@@ -48,7 +48,7 @@ const MOST_RUNS = 8
 const MOST_PATHS = 50
 
 /**
- * Finds out if a passing gate fails without the work, and the smallest set of changed files that makes it pass.
+ * Tests if a passing gate fails without the work. Also finds the smallest set of changed files that makes it pass.
  *
  * 1. Files of the start, with all changes that the gate may run through: it must fail. If it passes, it is blind.
  * 2. Files of the start, with the work alone: if it passes, no changed test or setting makes it pass.

@@ -10,8 +10,8 @@ const RUNNER_CONFIG =
   /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
 
 /**
- * Returns true if any gate may use this file: configuration of package managers, test runners, interpreters and git
- * attributes, makefiles, and files that come first on an `npm` script's PATH.
+ * Returns true if any gate may use this file: settings of package managers, test runners, interpreters and git attributes,
+ * makefiles, and `node_modules/.bin`.
  */
 export function isGateConfiguration(path: string): boolean {
   return isTestRunnerConfig(path) || RUN_THROUGH.test(nameOf(path)) || RUN_THROUGH_BELOW.test(path)
