@@ -95,7 +95,7 @@ export async function endProcess(
  * signal. Resolves when it was sent; false: no target.
  */
 export async function endTree(pid: number, signal: NodeJS.Signals, platform: NodeJS.Platform): Promise<boolean> {
-  // 0, -1 and 1 would mean our own group, or (-1 and 1) every process of this user.
+  // Negated for a group: 0 would mean our own group, and 1 every process of this user.
   if (!Number.isInteger(pid) || pid <= 1) throw new RangeError(`No process group has the pid ${pid}.`)
   if (platform !== 'win32') return send(-pid, signal)
   return new Promise(resolve => {

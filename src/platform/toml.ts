@@ -56,7 +56,7 @@ export function tomlProgram(text: string): AST.TOMLProgram | TomlProblem {
     // Without a final line end, the parser gives a one-digit value an empty range.
     return parseTOML(`${text}\n`)
   } catch (error) {
-    // The parser runs out of stack for a text of more than about 125,000 characters, and for thousands of nested lists.
+    // The parser's stack overflows for a text above about 125,000 characters, and for thousands of nested lists.
     if (error instanceof RangeError) return { line: 1, column: 1, problem: TOO_LARGE }
     if (!(error instanceof ParseError)) throw error
     const { line, column, problem } = explain(error, text)
