@@ -5,11 +5,11 @@ import { partSearchOf } from './secret-parts.ts'
 
 /**
  * Replaces secrets in stored or shown texts. Finds a value as written, JSON-escaped (once or twice), percent-encoded, or by
- * each longer line. Terminal sequences (colours) may split it. With `isEncoded` also: base64 at any offset (standard and
- * URL-safe, with the neighbours that contain a part of it). Hex digits in either case (alone, and with `:`, `-`, `%` or `\x`
- * between them). Lists of numbers. All of these wrapped over lines, grouped or indented, and long parts of the value
- * (`partSearchOf`). Not found: short parts; compressed, encrypted, reversed or piecewise quoted values; values next to
- * offsets, as `xxd` prints. So redact a text before cutting it, and hold back the `cutUnfinished` part of a streamed text.
+ * each longer line. Terminal sequences (colours) may split it. `isEncoded` adds base64 at any offset (standard and URL-safe,
+ * with neighbours that contain a part of it), hex digits (both cases, alone or with `:`, `-`, `%` or `\x` between them), and
+ * number lists. It also finds these wrapped, grouped or indented, and long parts of a value (`partSearchOf`). Not found:
+ * short parts; compressed, encrypted, reversed or piecewise quoted values; values next to offsets, as `xxd` prints. So
+ * redact a text before cutting it, and hold back the `cutUnfinished` part of a streamed text.
  */
 export interface Redactor {
   text(text: string): string
@@ -22,8 +22,8 @@ export interface Redactor {
 }
 
 /**
- * Creates the redactor of these secrets. A text without secrets costs one scan for any number and length of secrets, and one
- * more if some are encoded.
+ * Creates the redactor of these secrets. A text without secrets costs one scan for any number and length of secrets. Encoded
+ * ones cost one more.
  */
 export function redactorOf(secrets: readonly Secret[]): Redactor {
   const forms = knownForms(secrets)
