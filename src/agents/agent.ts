@@ -17,8 +17,8 @@ export const LEADING_AGENT_NAMES: readonly string[] = [...MAIN_AGENT_NAMES, 'goa
 export type MainAgentName = (typeof MAIN_AGENT_NAMES)[number]
 
 /**
- * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or if
- * two agents have the same name or the same memory file.
+ * Reads `config/*.agents.js`. Throws a `UserError` with the file and the place if a file throws or is invalid. Also throws
+ * if two agents share a name or a memory file.
  * @param options `folder`: folder of the files; left out: codemachine's own package
  */
 export function loadAgents(options: { folder?: string } = {}): AgentRoster {
