@@ -18,7 +18,7 @@ export interface RoundSpec {
   input: string | readonly InputPart[]
   /** True: the input contains the goal, so the runner adds only the person's later messages. */
   tellsGoal?: true
-  /** A text that is not in the input, but whose pictures are sent, too. Left out: only pictures of the input. */
+  /** A text outside of the input; its pictures are sent, too. Left out: only pictures of the input. */
   goalText?: string
   /** A word of the template's `parts`; left out: the template has one kind of round. */
   part?: string
@@ -67,7 +67,7 @@ export interface RoundScope {
   gates: readonly ScopeGate[]
 }
 
-/** A command that proves what is claimed in a scope, run in the sandbox of the rounds. */
+/** A command that proves a claim of a scope, run in the rounds' sandbox. */
 export interface ScopeGate {
   /** Unique among the gates of the scope. */
   name: string
@@ -117,7 +117,7 @@ export type OwnStep =
    * `noted`.
    */
   | { kind: 'note'; name: string; text: string }
-  /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. Not in a scope. */
+  /** Claims that the goal is reached, with the files as they are now; it is proved like every claim. Not in a scope. */
   | { kind: 'claim' }
   /** Leaves the scope before it is done; `why`: a sentence. Comes as `scope-left`. */
   | { kind: 'leave-scope'; why: string }
@@ -205,7 +205,7 @@ export interface TemplateSetup {
     signal: AbortSignal,
   ): Promise<readonly { path: string; added: number | null; removed: number | null }[]>
   /**
-   * What looks need for git: a private git directory that agents cannot write (it may not exist yet), and the environment.
+   * Git settings for looks: a private git directory that agents cannot write (it may not exist yet), and the environment.
    * `redact` removes secrets from a text before it is shortened. Left out: looks do not run git.
    */
   looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
@@ -265,9 +265,9 @@ export interface Template {
    */
   readonly looks?: Readonly<Record<string, (signal: AbortSignal, session: SessionState) => Promise<unknown>>>
   /**
-   * Why an answer that fits its schema cannot be used: a sentence, or a line for each mistake; null if it can. Called once
-   * when the answer comes; the verdict is journaled, so a `fold` must not judge. `session`: the state at that time. Pure.
-   * Left out: each answer that fits is used.
+   * Returns why an answer that fits its schema is unusable: a sentence, or a line per mistake; null: it is usable. Called
+   * once when the answer comes; the verdict is journaled, so a `fold` must not judge. `session`: the state at that time.
+   * Pure. Left out: each answer that fits is used.
    */
   answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /**
@@ -276,13 +276,13 @@ export interface Template {
    */
   personsFiles?(session: SessionState): readonly string[]
   /**
-   * Why no command of an agent may have a secret now, a sentence for the agent; null: they may. Asked for each command and
-   * each question for a secret. Pure. Left out: they may.
+   * Returns why agents' commands get no secrets now, a sentence for the agent; null: they do. Asked for each command and
+   * each question for a secret. Pure. Left out: they do.
    */
   refusesSecrets?(session: SessionState): string | null
-  /** Stores the result of a round that worked and made no claim; `session`: the state after it. A sentence if that failed. */
+  /** Stores the result of a round that worked without a claim; `session`: after it. Resolves with an error text or null. */
   afterRound?(session: SessionState): Promise<string | null>
-  /** Stores the result of the session; `session`: its final state. A sentence if that failed. */
+  /** Stores the session's result; `session`: its final state. Resolves with why it failed, a sentence; null: it did not. */
   beforeEnd?(session: SessionState): Promise<string | null>
   /** Checks the plan that an agent wrote. Left out: the template has none. */
   checkPlan?(): Promise<PlanProblems>

@@ -16,7 +16,7 @@ import type {
   windDownLimit,
 } from './shapes.ts'
 
-/** Why a round ended; the classes of docs/inside/design.md, "What ends a round". */
+/** Class of a round's end, from docs/inside/design.md, "What ends a round". */
 export type RoundClass = v.InferOutput<typeof roundClass>
 
 /** True for each class of rounds that counts against the person's limit. */
@@ -53,7 +53,7 @@ export type WaitReason = v.InferOutput<typeof waitReason>
 /** Sign that a session makes no progress. */
 export type StallReason = v.InferOutput<typeof stallReason>
 
-/** How a person ends a session: by a signal, `codemachine stop`, or `codemachine skip`. */
+/** Ways of a person to end a session: by a signal, `codemachine stop`, or `codemachine skip`. */
 export type EndedBy = v.InferOutput<typeof endedBy>
 
 /**

@@ -42,7 +42,7 @@ export const roundClass = oneOf(
   'crashed',
 )
 
-/** How a round ended. */
+/** Outcome of a round. */
 export const roundOutcome = fields({
   class: about(
     roundClass,
@@ -96,7 +96,7 @@ export const outcomeHint = variant('do', {
   say: { text, network: optional(literal(true)) },
 })
 
-/** How a session ended. */
+/** Outcome of a session. */
 export const sessionOutcome = variant('kind', {
   /** `proof`: `proved` (each contract sentence), `gates` (they pass), or `none`; left out: no contract, see `verified`. */
   done: { verified: flag, proof: optional(oneOf('proved', 'gates', 'none')) },
@@ -128,7 +128,7 @@ export const sessionLimits = fields({
   cost: about(optional(number), 'limit of its cost, in the currency of the prices; left out: none'),
 })
 
-/** What a model costs per million tokens. */
+/** Price of a model per million tokens. */
 export const modelPrice = fields({ model: text, in: number, cached: number, out: number })
 
 export const runAllowance = fields({

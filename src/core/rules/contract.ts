@@ -493,7 +493,7 @@ export function nextControl(contract: ContractState | null, tree: string): Contr
   return unasked === undefined ? null : { kind: 'controls', sentence: unasked }
 }
 
-/** The states of a sentence that holds. */
+/** States of a true sentence. */
 export const HOLDS: ReadonlySet<SentenceState> = new Set(['holds', 'weak', 'proved'])
 /** Limit of consecutive requests for a sentence's wrong versions without a usable one. */
 const MOST_ASKED = 2

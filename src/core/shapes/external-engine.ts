@@ -6,7 +6,7 @@ export interface ExternalEngine {
   command: readonly [string, ...string[]]
   /** Absolute folders that it may write outside of the work directory; it stores its login and sessions there. */
   home: readonly string[]
-  /** Files and folders of the work directory that it may not write: its configuration, which names programs to run. */
+  /** Its configuration in the work directory, which it may not write, because it names programs to run. */
   configuration: readonly string[]
   /** Variables in addition to the person's environment. */
   env: Readonly<Record<string, string>>

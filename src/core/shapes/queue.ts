@@ -29,7 +29,7 @@ export interface PromptTerms {
 
 /** A prompt that waits to become a session. */
 export interface QueuedPrompt extends PromptTerms {
-  /** Six digits or more, never given twice in one queue: `000001`. */
+  /** Six digits or more, unique in its queue: `000001`. */
   id: string
   prompt: string
   /** Time when it was added; ISO 8601 in UTC. */

@@ -11,7 +11,7 @@ export const REPLY_CODES = [
   'ending',
   /** The text of the command cannot be a prompt. */
   'bad-text',
-  /** No agent of that name is at work, or more than one. */
+  /** No agent of that name works, or more than one. */
   'unknown-agent',
   /** The agent has ended. */
   'agent-ended',

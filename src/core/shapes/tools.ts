@@ -95,7 +95,7 @@ export const ASK_PERSON = 'ask_person'
 /** An agent's question, and the assumption that it works with meanwhile. */
 export interface Question {
   question: string
-  /** Answers to choose from; none: any. */
+  /** Answers to choose from; empty: any answer. */
   options: string[]
   assumption: string
 }

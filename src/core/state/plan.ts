@@ -153,7 +153,7 @@ export interface TaskBoard {
   /** `short_title` of MAIN.md. */
   title: string | null
   tasks: readonly BoardTask[]
-  /** Id of the task at work: the first in `## In progress` of MAIN.md that is a task, else the first not done. */
+  /** Id of the current task: the first in `## In progress` of MAIN.md that is a task, else the first not done. */
   current: string | null
 }
 

@@ -51,7 +51,7 @@ export interface PartOfRound {
 /** The running round. */
 interface RunningRound extends PartOfRound {
   round: number
-  /** The change of plan that the round makes; null if it works on the goal. */
+  /** The change of plan that the round makes; null: it works on the goal. */
   replan: string | null
   /** Unix time, ms. */
   startedAt: number
@@ -67,7 +67,7 @@ interface RunningRound extends PartOfRound {
   isInterrupted: boolean
   /** Total run time of its commands and tools, ms. */
   commandMs: number
-  /** The agent's last message; null before the first. */
+  /** The agent's last message; null: none yet. */
   lastWords: string | null
   /** Agents that got a task from it and have ended; the last 50. */
   agentsEnded: readonly EndedAgent[]
@@ -287,7 +287,7 @@ export interface GateFailure {
   exitCode: number | null
 }
 
-/** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
+/** The state of a session: the pure fold of its journal. Its size is independent of the number of events. */
 export interface SessionState extends UsedLogins {
   id: string
   goal: string

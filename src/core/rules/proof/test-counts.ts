@@ -110,14 +110,14 @@ function counted(line: RegExp): Runner {
   return lines => lines.filter(each => line.test(each)).length || null
 }
 
-/** `# tests 5` with `# skipped 1`, as node prints it, with the sign of its reporter. */
+/** Counts node's `# tests 5` minus `# skipped 1`, with either reporter's sign. */
 function nodeTests(lines: readonly string[]): number | null {
   const of = (word: string) =>
     sumOf(lines.flatMap(each => new RegExp(`^(?:#|ℹ) ${word} (\\d+)$`).exec(each)?.[1] ?? []).map(Number))
   return lines.some(each => /^(?:#|ℹ) tests \d+$/.test(each)) ? Math.max(0, of('tests') - of('skipped')) : null
 }
 
-/** `ok 1 - …` and `not ok 2 - …` under a plan at the left. */
+/** Counts `ok 1 - …` and `not ok 2 - …` under a top-level plan. */
 function tapPlan(lines: readonly string[]): number | null {
   if (!lines.some(each => /^1\.\.\d+/.test(each))) return null
   return lines.filter(each => /^(?:not )?ok\b/.test(each) && !/# *skip/i.test(each)).length
