@@ -70,7 +70,7 @@ function endOf({ mend }: TomlSource): string {
 
 const TOO_LARGE = 'a text in it is longer than 100,000 characters, or its lists are nested too deeply'
 
-/** The parser notices what is missing at a line's end only on a later line. */
+/** Moves an error to the line that lacks something at its end; the parser reports a later line. */
 function explain(error: ParseError, text: string): TomlProblem {
   const before = text.slice(0, error.index)
   const trimmed = before.trimEnd()
