@@ -29,7 +29,7 @@ export const inboxFolder = `${memoryRoot}/inbox`
 export interface AgentRequest {
   agent: string
   task: string
-  /** Paths that the agent is to write, relative to the work directory and unchecked; `null` for any. */
+  /** Paths that the agent may write, relative to the work directory and unchecked; `null` for any. */
   paths: readonly string[] | null
   /** The codex thread that the sender names as its own; `null` if it names none. */
   thread: string | null
@@ -37,13 +37,13 @@ export interface AgentRequest {
   stream: boolean
 }
 
-/** How a request ended. `refused`: no agent was started. `terminated`: the agent was stopped. */
+/** End of a request. `refused`: no agent was started. `terminated`: the agent was stopped. */
 export type RequestOutcome = 'completed' | 'error' | 'terminated' | 'refused'
 
 /** The session's reply to a request; `started` until it has ended. */
 export interface AgentReply {
   state: 'started' | RequestOutcome
-  /** The name of the agent's instance; `null` while there is none. */
+  /** The name of the agent's instance; `null`: none yet. */
   instance: string | null
   /** The result, or a sentence that says why there is none. Without an instance: the agent that it waits for, or empty. */
   text: string

@@ -277,7 +277,7 @@ interface ProjectPrompts {
   keep(prompts: PromptFolder): void
   /** Agents defined only by their prompt, as fixed; none before that. */
   agents(): readonly Agent[]
-  /** The prompt that applies to an agent now. */
+  /** Resolves with an agent's current prompt. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
 
