@@ -5,20 +5,20 @@ import type { PrivateGit } from './git/private-git.ts'
 
 interface CounterCheckoutOptions {
   git: PrivateGit
-  /** As of `openScratchFolder`. */
+  /** Key as of `openScratchFolder`. */
   key: string
-  /** The tree that the work began with, and the one that it came to. */
+  /** Trees at the start and at the end of the work. */
   start: string
   tree: string
 }
 
-/** The most files, and bytes, that are checked out. */
+/** Most files and bytes of a checkout. */
 const MOST_FILES = 50_000
 const MOST_BYTES = 2 * 1024 * 1024 * 1024
 
 /**
- * Opens a folder outside of the work directory, in which the files that the work began with can be laid out, with some of its
- * changes or all. A problem is a part of a sentence: it is too large, or the files of then are gone.
+ * Opens a folder outside of the work directory. Files of the start of the work can be checked out there with its changes. A
+ * problem is a clause: too large, or the earlier files are gone.
  */
 export async function openCounterCheckout(
   options: CounterCheckoutOptions,

@@ -16,17 +16,16 @@ import type { PrivateGit } from './git/private-git.ts'
 import { readBlobs, TREE_LIST, treeEntries } from './git/trees.ts'
 import { protectedGlobs } from './protected-files.ts'
 
-/** How a gate may run through a changed file. `isNoAddition`: as in `WorkChange`. */
+/** How a gate may use a changed file. `isNoAddition`: as in `WorkChange`. */
 type PathKind = Pick<WorkChange, 'isRunThrough' | 'isNoAddition'>
 
-/** Tells it of a path relative to the work directory. `isNew`: the work has added it. */
+/** Returns that for a path relative to the work directory. `isNew`: the work has added it. */
 type KindOf = (path: string, isNew: boolean) => PathKind
 
 /**
- * What a gate may run through, rather than the work that it checks: protected files, tests, settings, what its line
- * executes if it was there before, and what that includes. Also what stands now in the place of a file that its line names.
- * A file that a
- * link leads to counts as the link does.
+ * Returns a function that finds the files a gate runs through, not checks: protected files, tests, settings, files that its
+ * line executed before the work, and their includes. Also the entry that now replaces a file named in its line. A link's
+ * target counts like the link.
  * @param start the tree that the work began with
  */
 export async function gatePathsOf(
@@ -44,7 +43,7 @@ export async function gatePathsOf(
   const kindOf = (path: string, isNew: boolean): PathKind => {
     const [top = ''] = path.split('/')
     const isProtected = covers(path.normalize())
-    // A program that the line names, and that was not there, is what the work was to bring.
+    // A program that the line names and that did not exist is a result of the work.
     if (executed.has(path) && !isProtected) return { isRunThrough: !isNew, isNoAddition: !isNew }
     const isNamed = names.has(top) || names.has(top.replace(/\.\w+$/, ''))
     const isOfGate = isNamed || included.has(path) || isGateConfiguration(path) || (isProtected && !isTestByName(path))
@@ -59,14 +58,14 @@ export async function gatePathsOf(
   }
 }
 
-/** A changed file, with what the work left of it. */
+/** A changed file with its entry after the work. */
 interface LaidChange extends WorkChange {
   entry: TreeEntry
 }
 
 /**
- * The files that the work has changed from one tree to the other, and how a gate may run through each. A problem is a part
- * of a sentence: the files of then are gone.
+ * Returns the files that the work has changed between two trees, and how a gate may use each. A problem is a clause: the
+ * earlier files are gone.
  */
 export async function workChanges(
   git: PrivateGit,
@@ -84,7 +83,7 @@ export async function workChanges(
   }
 }
 
-/** Why the files of an earlier moment cannot be read, a part of a sentence. Throws what is no error of git. */
+/** Returns a clause on why earlier files cannot be read. Throws errors that are not git's. */
 export function unreadThen(error: unknown): string {
   if (error instanceof GitError) return `the files of then cannot be read (${error.reason})`
   throw error
@@ -110,7 +109,7 @@ async function entriesOf(git: PrivateGit, tree: string): Promise<ReadonlyMap<str
 const MOST_FOLLOWED = 200
 const MOST_LINKS = 1_000
 
-/** What scripts and makefiles include, followed to the end; of what is not there, its name counts. */
+/** Returns all files that scripts and makefiles include, transitively; a missing file counts by name. */
 async function followIncludes(
   git: PrivateGit,
   entries: ReadonlyMap<string, Entry>,
@@ -128,7 +127,7 @@ async function followIncludes(
     )
     next = files.flatMap(({ path, hash }) => {
       const folder = posix.dirname(path)
-      // It is looked for beside the file, and where the gate runs.
+      // Search beside the file, and in the directory of the gate.
       return includedBy(texts.get(hash) ?? '').flatMap(name => [name, posix.join(folder, name)])
     })
     for (const path of next) included.add(path)
@@ -136,7 +135,7 @@ async function followIncludes(
   return included
 }
 
-/** By a path, the paths under which links of the tree lead to it. */
+/** Returns a function from a path to the paths of links in the tree that lead to it. */
 async function aliasesOf(git: PrivateGit, entries: ReadonlyMap<string, Entry>): Promise<(path: string) => string[]> {
   const links = [...entries.values()].filter(({ isLink }) => isLink).slice(0, MOST_LINKS)
   if (links.length === 0) return () => []

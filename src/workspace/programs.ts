@@ -16,34 +16,34 @@ import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { sha256Of } from '../platform/files.ts'
 
-/** What programs were made of at a moment. */
+/** The content of programs at a moment. */
 interface Programs {
-  /** By path, with `/`: the version of a package, or nothing; a colon; a hash. */
+  /** By path with `/`: a package's version or nothing; a colon; a hash. */
   entries: Readonly<Record<string, string>>
-  /** Whether all that there was is in it. */
+  /** True if it is complete. */
   isWhole: boolean
 }
 
-/** An entry that differs; `hash`: that of now, null if it is gone. */
+/** A changed entry; `hash`: the current one, null if it is removed. */
 export interface ChangedProgram {
   path: string
   how: 'added' | 'changed' | 'deleted'
   hash: string | null
-  /** False if it is a package of the same version as before, or has no version. */
+  /** False for a package with the same version as before, or without one. */
   isOtherVersion: boolean
 }
 
-/** By path of a package: what its files looked like, and its entry. */
+/** By path of a package: the state of its files, and its entry. */
 type KnownPackages = Map<string, { looks: string; entry: string }>
 
-/** The folder whose programs scripts of `npm` find first. It has one entry. */
+/** Folder whose programs `npm` scripts find first. It has one entry. */
 const PROGRAMS = 'node_modules/.bin'
 
 /**
- * Makes a reader of what gates run in the work directory and git usually ignores: `node_modules/.bin`, the programs of folders on
- * PATH and of Python's virtual environments at the top, and the packages that these find. Its text is for `changedPrograms`. It
- * looks at no more than 1,000 entries, 60,000 files and 10 s, at the first 64 KiB of each file, and knows from one look to the next
- * which packages are as they were.
+ * Returns a reader of programs that gates run in the work directory and git usually ignores: `node_modules/.bin`, programs
+ * of folders on PATH and of Python's virtual environments at the top, and their packages. Its text is for `changedPrograms`.
+ * It reads at most 1,000 entries, 60,000 files and 10 s, and the first 64 KiB of each file. It remembers unchanged packages
+ * between calls.
  * @param searched the folders on PATH, of which those below the work directory count
  */
 export function programReader(directory: string, searched: readonly string[]): () => Promise<string> {
@@ -57,8 +57,8 @@ export function programReader(directory: string, searched: readonly string[]): (
 }
 
 /**
- * What differs between two texts of a `programReader`, in the order of the paths. A text of an earlier version is the hash of
- * `node_modules/.bin` alone. Pure.
+ * Returns the differences between two texts of a `programReader`, in the order of paths. A text of an earlier version is
+ * only the hash of `node_modules/.bin`. Pure.
  */
 export function changedPrograms(before: string, after: string): ChangedProgram[] {
   const [was, now] = [parsePrograms(before), parsePrograms(after)]
@@ -89,14 +89,14 @@ const MOST_PROGRAMS = 2_000
 const FILE_BYTES = 64 * 1024
 const HASH_CHARS = 12
 const VERSION_CHARS = 40
-/** How many files are read before others run. */
+/** Number of files between two pauses for other work. */
 const AT_ONCE = 100
-/** What programs write beside themselves while they run. */
+/** Names of folders that programs write beside themselves. */
 const WRITTEN: ReadonlySet<string> = new Set(['.cache', '__pycache__'])
 
 interface FoundFile {
   path: string
-  /** By which a file is known to be the same without being read: nobody but root sets `ctime`. */
+  /** Identifies an unchanged file without a read: only root can set `ctime`. */
   look: string
 }
 
@@ -132,7 +132,7 @@ class Look {
     for (const environment of environments) await this.#addEnvironment(environment)
   }
 
-  /** A folder as it lies below the work directory, if it does. */
+  /** Returns a folder's path below the work directory; empty if it is outside. */
   #below(folder: string): string[] {
     const path = resolve(this.#directory, folder)
     const inside = [path, found(() => realpathSync(path)) ?? path].map(each => relative(this.#directory, each))
@@ -155,14 +155,14 @@ class Look {
     }
   }
 
-  /** Adds all that a package holds. One that is a link has where it leads: into a store, or to what is the project's own. */
+  /** Adds the content of a package. For a link, the content is at its target: in a store or in the project. */
   async #addPackage(path: string): Promise<void> {
     const files: FoundFile[] = []
     await this.#find(path, files)
     const looks = sha256Of(files.map(each => `${each.path} ${each.look}`).join('\n'))
     const known = this.#known.get(path)
     const entry = known?.looks === looks ? known.entry : await this.#entryOf(path, files)
-    // One that was looked at in part would be another the next time.
+    // A partly read package would look changed the next time.
     if (!this.isWhole) return
     this.#known.set(path, { looks, entry })
     this.#add(path, versionIn(entry), entry.slice(entry.lastIndexOf(':') + 1))
@@ -179,7 +179,7 @@ class Look {
     return `${version}:${hash.digest('hex').slice(0, HASH_CHARS)}`
   }
 
-  /** All files at a path and below it. */
+  /** Finds all files at a path and below it. */
   async #find(path: string, files: FoundFile[]): Promise<void> {
     if (!this.isWhole) return
     await this.#breathe()
@@ -190,7 +190,7 @@ class Look {
     else for (const name of namesIn(at)) if (!WRITTEN.has(name)) await this.#find(`${path}/${name}`, files)
   }
 
-  /** Lets others run between many files; too much, or too long, is not looked at to its end. */
+  /** Pauses between many files; stops after too many files or too long. */
   async #breathe(): Promise<void> {
     this.#looked += 1
     if (this.#looked % AT_ONCE !== 0) return
@@ -212,7 +212,7 @@ class Look {
   }
 }
 
-/** Null where there is nothing that can be read. */
+/** Returns the result of a read; null if it fails. */
 function found<T>(read: () => T): T | null {
   try {
     return read()
@@ -235,7 +235,7 @@ function hashOfFolder(folder: string): string {
   return sha256Of(names.map(name => programText(name, join(folder, name))).join(''))
 }
 
-/** A name, where it leads if it is a link, and what is there. */
+/** Returns a name, its target if it is a link, and its content's hash as text. */
 function programText(name: string, path: string): string {
   return JSON.stringify([name, found(() => readlinkSync(path)), contentHash(path)])
 }
@@ -251,7 +251,7 @@ function versionOf(path: string): string {
   return typeof version === 'string' ? version.slice(0, VERSION_CHARS) : ''
 }
 
-/** The first 64 KiB of a file; null of anything else. A pipe in its place is not waited for. */
+/** Returns the first 64 KiB of a file; null for another kind. Does not wait at a pipe. */
 function readStart(path: string): { size: number; start: Buffer } | null {
   let file: number | null = null
   try {

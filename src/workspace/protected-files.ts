@@ -14,11 +14,11 @@ import { type ChangedProgram, changedPrograms } from './programs.ts'
 
 /** A set of protecting globs, compiled. Names are compared in Unicode's composed form (NFC). */
 export interface ProtectedGlobs {
-  /** Whether a path is protected. It is relative to the work directory and composed (NFC). */
+  /** Returns true for a protected path, relative to the work directory and composed (NFC). */
   covers(path: string): boolean
-  /** The globs that are plain names without a pattern. */
+  /** Globs that are plain names. */
   names: ReadonlySet<string>
-  /** Folders or names below which every protected path lies; '' is the work directory. */
+  /** Folders or names that contain every protected path; '' is the work directory. */
   bases: readonly string[]
 }
 
@@ -34,18 +34,18 @@ export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   }
 }
 
-/** Whether a glob may match more than test files, such as a plain name or a test runner's configuration. */
+/** True if a glob may match more than test files, such as a plain name or a test runner's configuration. */
 export function coversMoreThanTests(glob: string): boolean {
   return isPlain(glob) || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
 }
 
-/** Whether a path lies below a folder; every path lies below ''. */
+/** True if a path is below a folder; every path is below ''. */
 export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path.startsWith(`${folder}/`)
 }
 
 function matcherOf(glob: string): (path: string) => boolean {
-  // One whose last part has no wildcard may name a folder.
+  // A glob without a wildcard in its last part may name a folder.
   const endsInName = isPlain(glob.slice(glob.lastIndexOf('/') + 1))
   const { matches } = compileGlob(endsInName ? `${glob}/**` : glob, TOO_HARD)
   // A file name may contain characters that are special in a glob.
@@ -56,16 +56,16 @@ function isPlain(glob: string): boolean {
   return compileGlob(glob, TOO_HARD).isPlain
 }
 
-/** Of what cannot be told in time nobody can say that it is not protected. */
+/** Result for a too slow match: count the file as protected. */
 const TOO_HARD = { tooHard: true }
 
-/** A gate and the globs that it protects, as `protectedGlobs` reads them. */
+/** A gate and its protected globs, for `protectedGlobs`. */
 export interface ProtectingGate {
   name: string
   protect: readonly string[]
 }
 
-/** A protected file and how it differs. `skipped`: tests in it were marked to be skipped. */
+/** A protected file and its change. `skipped`: its tests were marked as skipped. */
 interface ProtectedFile {
   path: string
   how: 'changed' | 'deleted' | 'skipped'
@@ -73,7 +73,7 @@ interface ProtectedFile {
   gates: readonly string[]
 }
 
-/** The protected files that differ: the first 50 in git's order, and how many differ in all. */
+/** The changed protected files: the first 50 in git's order, and the number of all. */
 interface ProtectedChanges {
   files: readonly ProtectedFile[]
   count: number
@@ -81,16 +81,15 @@ interface ProtectedChanges {
 
 interface ProtectedChangesOptions {
   gates: readonly ProtectingGate[]
-  /** Trees that the private git directory holds. */
+  /** Trees in the private git directory. */
   before: string
   after: string
   git: PrivateGit
 }
 
 /**
- * Finds protected files that differ between two trees. A new file cannot weaken a gate and is left out, unless it marks
- * tests to be skipped, configures a test runner, or is named by a gate. If the older tree no longer exists, every
- * protected file counts as changed.
+ * Finds protected files that differ between two trees. Ignores a new file, which cannot weaken a gate. Exceptions: it skips
+ * tests, configures a test runner, or a gate names it. If the older tree is missing, every protected file counts as changed.
  */
 export async function protectedChanges(options: ProtectedChangesOptions): Promise<ProtectedChanges> {
   const { gates, before, after, git } = options
@@ -115,29 +114,29 @@ export async function protectedChanges(options: ProtectedChangesOptions): Promis
   return { files: files.slice(0, MOST_FILES), count: files.length }
 }
 
-/** A file that gates run through, and how it differs; of packages beside the files, the folder. */
+/** A file that gates run through, and its change; for packages the folder. */
 interface ConfigurationFile {
   path: string
   how: 'added' | 'changed' | 'deleted'
 }
 
-/** Configuration that gates run through and that differs: the first 50 in git's order, and how many in all. */
+/** Changed configuration of gates: the first 50 in git's order, and the number of all. */
 interface GateConfiguration {
   files: readonly ConfigurationFile[]
   count: number
-  /** By which this very content of them is known again; null if none differs. */
+  /** Identifies this very content; null: no change. */
   digest: string | null
 }
 
 interface GateConfigurationOptions extends ProtectedChangesOptions {
-  /** The text of a `programReader` of then, null if not known, and of now. */
+  /** Earlier text of a `programReader`, null if unknown, and the current one. */
   programs: { before: string | null; after: string }
 }
 
 /**
- * Finds configuration that gates may run through and that differs between two trees, and new files in what they protect
- * that are no tests by their names; but for what `protectedChanges` finds. Of programs counts what no changed lock file
- * explains: see `differingPrograms`. Where no gate protects anything, programs count alone; where the older tree is gone, nothing.
+ * Finds changed configuration of gates between two trees, and new protected files without a test's name; without the results
+ * of `protectedChanges`. Of programs, changes without a changed lock file count (`differingPrograms`). Without protected
+ * files, only programs count; without the older tree, nothing.
  */
 export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
   const { gates, before, after, git, programs } = options
@@ -149,7 +148,7 @@ export async function gateConfiguration(options: GateConfigurationOptions): Prom
   const differing = changes.flatMap(({ path, how, after: hash }) => {
     const name = path.normalize()
     const isProtected = named.some(({ covers }) => covers(name))
-    // Those are told as protected files.
+    // These are reported as protected files.
     const isTold =
       isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
     if (IN_PROGRAMS.test(name) && isInstalled(name)) return []
@@ -159,7 +158,7 @@ export async function gateConfiguration(options: GateConfigurationOptions): Prom
   })
   differing.push(...differingPrograms(programs, isInstalled).map(({ path, how, hash }) => ({ path, how, hash })))
   if (differing.length === 0) return NO_CONFIGURATION
-  // Where a link leads is not read: then any other tree is other content.
+  // A link's target is not read, so any other tree counts as other content.
   const isUnread = differing.some(({ how, hash }) => how !== 'deleted' && hash === null)
   return {
     files: differing.slice(0, MOST_FILES).map(({ path, how }) => ({ path, how })),
@@ -174,9 +173,7 @@ const NO_CONFIGURATION: GateConfiguration = { files: [], count: 0, digest: null 
 
 const IN_PROGRAMS = /(?:^|\/)node_modules\/\.bin\/[^/]+$/
 
-/**
- * The lock files among these changes in which more than white space differs. Where a tree cannot be read, all of them.
- */
+/** Returns the changed lock files with more than white space changes. If a tree is unreadable, all of them. */
 async function changedLocks(
   { before, after, git }: ProtectedChangesOptions,
   changes: readonly ChangedFile[],
@@ -199,7 +196,7 @@ async function changedLocks(
   return locks.filter(path => differing.has(path))
 }
 
-/** Whether an install that changed these lock files may have changed this path. */
+/** True if an install with these changed lock files may have changed this path. */
 function isExplained(path: string, locks: readonly string[]): boolean {
   const at = `/${path}`.lastIndexOf('/node_modules/')
   if (at === -1) return locks.some(isPythonLockFile)
@@ -208,8 +205,8 @@ function isExplained(path: string, locks: readonly string[]): boolean {
 }
 
 /**
- * What differs of the programs and is not explained by a changed lock file. That explains new and removed packages and other
- * versions of them, but not other content of the same version.
+ * Returns the changed programs that no changed lock file explains. A lock file explains new, removed and updated packages,
+ * but not new content of the same version.
  */
 function differingPrograms(
   { before, after }: GateConfigurationOptions['programs'],
@@ -237,15 +234,15 @@ async function readChanges(
 const MOST_FILES = 50
 
 /**
- * Whether lines of a test file mark tests as skipped, or single tests as the only ones to run, by the known markers of
- * the file's language. Works on latin1 text.
+ * True if lines of a test file skip tests or run single ones only, by the known markers of its language. Works on latin1
+ * text.
  */
 export function marksTestsSkipped(path: string, lines: readonly string[]): boolean {
   const pattern = skipPatternFor(path)
   return pattern !== null && lines.some(line => pattern.test(line.slice(0, LONGEST_LINE)))
 }
 
-/** Whether markers are known for the language of this file. */
+/** True if the markers of this file's language are known. */
 function canMarkSkipped(path: string): boolean {
   return skipPatternFor(path) !== null
 }
@@ -335,7 +332,7 @@ async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly strin
   const listed: string[] = []
   for (const which of [
     ['-c', '-o', '--exclude-standard', ...within],
-    // git fails on one path alone that lies in an ignored folder.
+    // Git fails on a single path in an ignored folder.
     ['-o', '-i', '--exclude-standard', '--directory', ...within, ...(within.length === 0 ? [] : [NO_PATH])],
   ]) {
     const output = await runGitOrThrow(setting, ['ls-files', '-z', ...which])

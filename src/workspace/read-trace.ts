@@ -1,16 +1,16 @@
 import { lstat, lutimes, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Which files of a folder were read since the trace was set. */
+/** Finds the files of a folder that were read since the trace was set. */
 interface ReadTrace {
-  /** Paths relative to the folder, with `/`; without files that are gone by now. */
+  /** Returns paths relative to the folder, with `/`, without removed files. */
   read(): Promise<ReadonlySet<string>>
 }
 
 /**
- * Sets every file of a folder to an access time long before its change, so that the first read renews it: file systems
- * mounted with `relatime`, the usual way, do that. Links are not followed. Null where the file system does not keep access
- * times, where there are more than 20,000 files, or where one cannot be set.
+ * Sets the access time of each file of a folder to long before its change, so that the first read renews it. That needs
+ * `relatime`, the usual mount option. Follows no links. Null if access times are not kept or cannot be set, or for more than
+ * 20,000 files.
  */
 export async function traceReads(folder: string): Promise<ReadTrace | null> {
   if (!(await keepsAccessTimes(folder))) return null
@@ -53,7 +53,7 @@ async function keepsAccessTimes(folder: string): Promise<boolean> {
   }
 }
 
-/** The regular files below a folder; null if there are too many. */
+/** Returns the regular files below a folder; null: too many. */
 async function filesBelow(folder: string): Promise<string[] | null> {
   const files: string[] = []
   const folders = ['']

@@ -6,8 +6,7 @@ import { systemErrorCode, writing } from '../base/errors.ts'
 import { writeWholeFile } from '../platform/files.ts'
 
 /**
- * Empty folders that codex's sandbox creates in each writable folder, and leaves behind if it is killed
- * (docs/inside/codex.md).
+ * Empty folders that codex's sandbox creates in each writable folder and leaves behind after a kill (docs/inside/codex.md).
  */
 const TRACES: readonly string[] = ['.agents', '.aws', '.codex', '.git']
 
@@ -18,43 +17,41 @@ const tracePath = v.pipe(
 const recordSchema = v.object({
   v: v.literal(2),
   absent: v.array(tracePath),
-  /** Files that were not there and that threads may not read; left out: none. */
+  /** Missing files that threads may not read; undefined: none. */
   files: v.optional(v.array(v.pipe(v.string(), v.check(isAbsolute))), []),
 })
 type TraceRecord = Pick<v.InferOutput<typeof recordSchema>, 'absent' | 'files'>
 
-/**
- * The empty folders that codex's sandbox creates. Disposing removes those that were created since and are still empty.
- */
+/** The empty folders of codex's sandbox. Disposal removes the ones that are new and still empty. */
 export interface SandboxTraces extends AsyncDisposable {
   /**
-   * Creates the folders and keeps them until disposal. Where several app-servers run commands in the same folders, each
-   * removes folders that another one has created, whose command then fails (measured, codex 0.169).
+   * Creates the folders and keeps them until disposal. Several app-servers remove each other's folders, and the command then
+   * fails (measured, codex 0.169).
    */
   keep(): Promise<void>
   /**
-   * From now on, an empty file at one of these paths that nobody may write also counts as a trace, if nothing is there yet.
-   * codex makes one for each missing path that a thread may not read, and sometimes leaves it behind.
+   * From now on, a new empty read-only file at one of these paths also counts as a trace. Codex creates one for each missing
+   * path that a thread may not read, and sometimes leaves it behind.
    * @param paths absolute; those with a wildcard are ignored, nothing is laid for them
    */
   expectFiles(paths: readonly string[]): Promise<void>
   /**
-   * Expects them, and lays them itself where they are missing: of several app-servers with the same folder each removes what
-   * another one has laid, whose command or thread then fails (measured, codex 0.169). What is there already codex leaves.
+   * Expects these files and creates missing ones. Several app-servers remove each other's files, and the command or thread
+   * then fails (measured, codex 0.169). Codex keeps existing files.
    * @param paths absolute; a folder of one that is a link, or leads through one, gets none
    */
   layFiles(paths: readonly string[]): Promise<void>
-  /** Removes those files, once no command runs for which they are laid. */
+  /** Removes these files after the last command that needs them. */
   removeFiles(): Promise<void>
-  /** Whether this absolute path is such a folder, created since and still empty. */
+  /** Returns true for an absolute path of such a folder, new and still empty. */
   readonly isTrace: (path: string) => boolean
-  /** Whether at this absolute path such a file is laid now. */
+  /** Returns true for an absolute path with such a file now. */
   readonly isLaid: (path: string) => boolean
 }
 
 /**
- * Records in the file `record` which of the folders do not exist yet, after removing those that a killed run has left
- * according to it. A folder with anything in it is never touched.
+ * Notes in the file `record` which folders do not exist yet, after removing a killed run's leftovers. Never touches a folder
+ * with content.
  * @param folders absolute paths that commands may write to; they need not exist yet
  */
 export async function openSandboxTraces(folders: readonly string[], record: string): Promise<SandboxTraces> {
@@ -83,7 +80,7 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
       await expectMissing(paths)
     },
     async layFiles(paths) {
-      // Recorded first: what is laid by one that is killed is removed by the next.
+      // Record first, so that the next process removes a killed one's files.
       await Promise.all((await expectMissing(paths)).map(layMask))
     },
     removeFiles: () => removeMasks(files),
@@ -109,7 +106,7 @@ async function isFolder(path: string): Promise<boolean> {
   return found?.isDirectory() ?? false
 }
 
-/** Whether a folder is empty, or gone. */
+/** True for an empty or missing folder. */
 function holdsNothing(path: string): boolean {
   try {
     return readdirSync(path).length === 0
@@ -131,7 +128,7 @@ async function removeMasks(files: readonly string[]): Promise<void> {
   await Promise.all(files.map(path => removeMask(path).catch(() => {})))
 }
 
-/** As codex lays them; nothing where that cannot be done. */
+/** Creates an empty read-only file like codex; ignores failures. */
 async function layMask(path: string): Promise<void> {
   const folder = await realpath(dirname(path)).catch(() => null)
   if (folder === dirname(path)) await writeFile(path, '', { flag: 'wx', mode: 0o444 }).catch(() => {})
@@ -145,7 +142,7 @@ function isMask(found: Stats | undefined): boolean {
   return found?.isFile() === true && found.size === 0 && (found.mode & 0o333) === 0
 }
 
-/** What an earlier record says. An unusable one counts as empty: at worst, empty folders stay. */
+/** Reads an earlier record. An invalid one counts as empty: at worst, empty folders stay. */
 async function readRecord(path: string): Promise<TraceRecord> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error

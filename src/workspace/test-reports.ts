@@ -4,9 +4,8 @@ import { testCountOf, testCountOfJUnit } from '../core/rules/proof/test-counts.t
 import { readRegularFile } from './files/inside-directory.ts'
 
 /**
- * How many tests a gate has run by the reports that it has written since it began, in JUnit's XML or as TAP: files that its
- * line names, and those in the folders where usual runners write them. Null if it wrote none. At most 500 files of 8 MiB
- * are read, none through a link.
+ * Returns the number of tests in a gate's reports since its start, in JUnit's XML or TAP: files in its line, and in the
+ * usual folders of test runners. Null: no reports. Reads at most 500 files of 8 MiB, none through a link.
  * @param run the line of the gate
  * @param since Unix time, ms
  */
@@ -27,11 +26,11 @@ export async function testsInReports(directory: string, run: string, since: numb
 
 const MOST_FILES = 500
 const MOST_BYTES = 8 * 1024 * 1024
-/** File systems keep times in steps. */
+/** Step of file system times, ms. */
 const CLOCK_STEP_MS = 20
 const REPORT = /\.(?:xml|tap)$/
 
-/** Where usual runners write, each with the folders directly in it. */
+/** Output folders of usual runners, each with its direct subfolders. */
 const FOLDERS = [
   ...['reports', 'test-results', 'test-reports', 'build/test-results', 'target/surefire-reports'],
   ...['target/failsafe-reports', 'target/nextest', 'coverage', 'junit', 'TestResults', '_build/test/lib'],

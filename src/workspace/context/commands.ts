@@ -5,8 +5,8 @@ import { type Project, readProjectFile } from './project-file.ts'
 type Kind = ProjectCommand['kind']
 
 /**
- * The commands that look as if they test, build, check or start a project, those of the top first; at most 30. They are made
- * of names in its manifests, and nothing of a file is taken into one but the name of a script or target.
+ * Returns commands that seem to test, build, check or start a project, those of the top first; at most 30. They are built
+ * from names in its manifests; no other text of a file goes into them.
  * @param paths all files
  */
 export async function findCommands(
@@ -31,7 +31,7 @@ export async function findCommands(
 }
 
 const MOST_COMMANDS = 30
-/** Stands in a command as it is. */
+/** Matches a folder that a command may have unquoted. */
 const PLAIN_FOLDER = /^(?:[\w@.+][\w@.+-]*\/)*$/
 const PLAIN_NAME = /^\w[\w:.@/-]{0,60}$/
 const KINDS: readonly Kind[] = ['test', 'build', 'lint', 'run']
@@ -108,7 +108,7 @@ function ofNpm({ has, manifest }: Place): Found {
   return ofScripts(scripts, name => (manager === 'npm' && name === 'test' ? 'npm test' : `${manager} run ${name}`))
 }
 
-/** Empty if it is no object. */
+/** Returns the JSON object of a manifest; empty if it is not one. */
 function jsonOf({ text }: Manifest): Readonly<Record<string, unknown>> {
   try {
     return Object(JSON.parse(text))
@@ -117,7 +117,7 @@ function jsonOf({ text }: Manifest): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Of scripts by name, those whose name no shell changes. */
+/** Returns the commands of scripts whose names no shell changes. */
 function ofScripts(scripts: unknown, run: (name: string) => string): [Kind, string][] {
   return Object.entries(Object(scripts)).flatMap(([name, command]): [Kind, string][] => {
     const kind = kindOfScript(name)
@@ -133,7 +133,7 @@ const MANAGERS = [
   ['bun', 'bun.lockb'],
 ] as const
 
-/** What a script or target of this name seems to do; null: none of what is looked for, or it waits for ever. */
+/** Returns the purpose of a script or target by its name; null: none of these, or it runs forever. */
 function kindOfScript(name: string): Kind | null {
   if (/(?:^|[:._-])(?:watch|dev-?server|open|ui|debug|publish|deploy|release|clean|install)(?:$|[:._-])/i.test(name))
     return null
@@ -187,7 +187,7 @@ function ofDeno({ manifest }: Place): Found {
   return tasks.some(([kind]) => kind === 'test') ? tasks : [...tasks, ['test', 'deno test']]
 }
 
-/** Files with targets, the program that makes these, and where a line begins one. */
+/** Files with targets, the program for them, and the pattern of a target's line. */
 const MAKERS = [
   { files: ['GNUmakefile', 'makefile', 'Makefile'], run: 'make', target: /^([\w][\w./-]{0,60})\s*:(?![=:])/ },
   {
@@ -200,7 +200,7 @@ const MAKERS = [
 ] as const
 
 const MOST_BYTES = 256 * 1024
-/** Of one file. */
+/** Most targets of one file. */
 const MOST_TARGETS = 100
 
 async function ofMakers(project: Project, known: ReadonlySet<string>): Promise<ProjectCommand[]> {

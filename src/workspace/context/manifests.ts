@@ -3,14 +3,14 @@ import { codeBlock } from '../../base/markdown.ts'
 import { type Project, readProjectFile, whyUnread } from './project-file.ts'
 import { clipBytes, quoted } from './sections.ts'
 
-/** A manifest of a project. What stands in it is untrusted. */
+/** A manifest of a project. Its text is untrusted. */
 export interface Manifest {
-  /** Relative to the work directory. */
+  /** Path relative to the work directory. */
   path: string
   kind: ManifestKind
-  /** What stands in it; empty if it could not be read. */
+  /** Text of the file; empty if unreadable. */
   text: string
-  /** Why it could not be read, the predicate of a sentence; null if it was. */
+  /** Why it could not be read, as the predicate of a sentence; null: it was read. */
   problem: string | null
 }
 
@@ -28,7 +28,7 @@ type ManifestKind =
   | 'deno'
   | 'mix'
 
-/** By the name of the file. */
+/** Kinds by file name. */
 const KINDS: readonly (readonly [RegExp, ManifestKind])[] = [
   [/^package\.json$/, 'npm'],
   [/^pyproject\.toml$/, 'python'],
@@ -44,20 +44,20 @@ const KINDS: readonly (readonly [RegExp, ManifestKind])[] = [
   [/^mix\.exs$/, 'mix'],
 ]
 
-/** Sorts out most of a hundred thousand paths at once. */
+/** Quick filter for a hundred thousand paths. */
 const MAY_BE_ONE = /(?:\.json|\.toml|\.txt|\.mod|\.xml|\.gradle|\.kts|Gemfile|\.csproj|\.jsonc|mix\.exs)$/i
 
 const MOST_MANIFESTS = 24
 const MOST_LEVELS = 5
 const MOST_BYTES = 256 * 1024
-/** Of all together. */
+/** Most bytes of all manifests together. */
 const MOST_TOGETHER = 1024 * 1024
-/** Of folders with others' packages. */
+/** Matches paths in folders of others' packages. */
 const NOT_OURS = /(?:^|\/)(?:node_modules|vendor|third_party|testdata|fixtures|__fixtures__)\//
 
 /**
- * Reads the manifests of a project, those nearest the top first: at most 24, none larger than 256 KiB, and 1 MiB
- * together. Those in folders of others' packages are left out.
+ * Reads the manifests of a project, those nearest the top first: at most 24, each up to 256 KiB, and 1 MiB together. Skips
+ * folders of others' packages.
  * @param paths all files
  */
 export async function readManifests(
@@ -95,7 +95,7 @@ function manifestsLeft(count: number): string {
   return count === 1 ? '1 more manifest was' : `${count} more manifests were`
 }
 
-/** The manifests as Markdown, each as it stands. */
+/** Returns the unchanged manifests as Markdown. */
 export function manifestsText(manifests: readonly Manifest[]): string {
   return manifests
     .map(({ path, text, problem }) => {
@@ -106,5 +106,5 @@ export function manifestsText(manifests: readonly Manifest[]): string {
     .join('\n\n')
 }
 
-/** Of one, bytes. */
+/** Most shown bytes of one manifest. */
 const MOST_SHOWN = 6 * 1024

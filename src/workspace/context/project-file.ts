@@ -5,17 +5,19 @@ import { systemErrorCode } from '../../base/errors.ts'
 import { pathInside } from '../../platform/files.ts'
 import { fileState, findObstacle, readRegularFile } from '../files/inside-directory.ts'
 
-/** A project that is read, untrusted. */
+/** An untrusted project to read. */
 export interface Project {
   /** Real path of the work directory. */
   root: string
-  /** Takes the secrets out of a text; that is done before the text is shortened, as no part of a secret is known again. */
+  /** Removes secrets from a text. Call it before a cut: a part of a secret is not recognized. */
   redact(text: string): string
 }
 
 /**
- * What a file of the project holds. `binary` and `huge`: only its `size`, bytes, is told. `secret`: by its name it holds
- * keys or passwords, and is not read. `unread`: `why` is the predicate of a sentence, such as `is a pipe`.
+ * Content of a file of the project.
+ * - `binary`, `huge`: only the `size`, bytes.
+ * - `secret`: not read, because the name means keys or passwords.
+ * - `unread`: `why` is the predicate of a sentence, such as `is a pipe`.
  */
 export type ProjectFile =
   | { kind: 'text'; text: string; encoding: 'UTF-8' | 'UTF-16' | 'Latin-1' }
@@ -25,7 +27,7 @@ export type ProjectFile =
   | { kind: 'unread'; why: string }
 
 /**
- * Reads a file of the project without its secrets: never through a link that leads out of it, never from a pipe or a device.
+ * Reads a file of the project without its secrets: never through a link that leads outside, never from a pipe or device.
  * @param path relative to the work directory
  * @param limit bytes; what is larger is `huge`
  */
@@ -56,7 +58,7 @@ export async function readProjectFile(
 
 const MOST_BYTES = 1024 * 1024
 
-/** Why a file was not read, the predicate of a sentence; `limit`: the size over which it is `huge`, in words. */
+/** Returns why a file was not read, as the predicate of a sentence; `limit`: the size above which it is `huge`, in words. */
 export function whyUnread(file: Exclude<ProjectFile, { kind: 'text' }>, limit = '1 MiB'): string {
   switch (file.kind) {
     case 'binary':
@@ -77,8 +79,8 @@ function withoutSecrets(file: ProjectFile, redact: Project['redact']): ProjectFi
 }
 
 /**
- * The hashes (hex) of files as they are now, by the paths as given: of the first 200. Null for what is no regular file of
- * the project that can be read. Of a file of more than 16 MiB size and times stand for the content.
+ * Returns the current hashes (hex) of the first 200 files, by the given paths. Null if it is not a readable regular file of
+ * the project. For a file above 16 MiB, size and times replace the content.
  * @param directory real path of the work directory, to which the paths are relative
  */
 export async function hashFiles(
@@ -111,14 +113,14 @@ async function hashOf(root: string, path: string): Promise<string | null> {
   }
 }
 
-/** The path without the links on it, relative to the root; otherwise why nothing there may be read. */
+/** Returns the path without links, relative to the root; otherwise why nothing there may be read. */
 async function placeInside(root: string, path: string): Promise<string | ProjectFile> {
   if (path.includes('\0') || pathInside(root, path) === null) return OUTSIDE
   try {
     const inside = pathInside(root, await realpath(join(root, path)))
     if (inside === null) return OUTSIDE
     if (OWN.test(inside)) return { kind: 'unread', why: 'belongs to git or codemachine' }
-    // A link that has come since is an obstacle.
+    // A link that was created since is an obstacle.
     const obstacle = await findObstacle(root, dirname(inside))
     return obstacle === null ? inside : OUTSIDE
   } catch (error) {
@@ -136,7 +138,7 @@ function unread(error: unknown): ProjectFile {
   return { kind: 'unread', why: code === 'ELOOP' ? 'is a link that leads nowhere' : `cannot be read (${code})` }
 }
 
-/** Whether a file of this name holds keys, passwords or tokens. */
+/** True if a file of this name probably has keys, passwords or tokens. */
 function holdsSecrets(path: string): boolean {
   const name = basename(path)
   return SECRET_NAMES.test(name) && !EXAMPLES.test(name)
@@ -160,7 +162,7 @@ function decoded(bytes: Buffer): ProjectFile {
   }
 }
 
-/** By a NUL, or where more than a tenth of the first bytes are other control characters. */
+/** True for bytes with a NUL, or with control characters in over a tenth of the first ones. */
 function isBinary(bytes: Buffer): boolean {
   if (bytes.includes(0)) return true
   const beginning = bytes.subarray(0, 8 * 1024)
@@ -171,7 +173,7 @@ function isBinary(bytes: Buffer): boolean {
 /** Tab, line feed, form feed, carriage return, escape. */
 const TEXT_CONTROLS: ReadonlySet<number> = new Set([9, 10, 12, 13, 27])
 
-/** With `\n` alone at a line's end, and no character that steers a terminal or turns the direction of a text. */
+/** Returns a text with `\n` line ends, and without terminal control and text direction characters. */
 function plain(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(STEERING, '\uFFFD')
 }

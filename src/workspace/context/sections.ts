@@ -1,19 +1,19 @@
 import { inlineCode } from '../../base/markdown.ts'
 import { truncate } from '../../base/text.ts'
 
-/** A part of the context: a heading and Markdown, shortened where it would be larger than its bound. */
+/** A part of the context: a heading and Markdown, cut at its limit. */
 export interface Section {
   title: string
-  /** Empty: the part is left out. */
+  /** Markdown text; empty: the part is omitted. */
   body: string
-  /** The most that it may take with its heading, bytes of UTF-8. */
+  /** Longest part with its heading, bytes of UTF-8. */
   most: number
 }
 
-/** The most bytes of UTF-8 that the whole context has. */
+/** Longest whole context, bytes of UTF-8. */
 const MOST_CONTEXT_BYTES = 120 * 1024
 
-/** Puts the parts together. Answers which of them were shortened, by their titles. */
+/** Joins the parts. Returns the text and the titles of the shortened parts. */
 export function joinSections(beginning: string, sections: readonly Section[]): { text: string; shortened: string[] } {
   const shortened: string[] = []
   const parts = sections.flatMap(({ title, body, most }) => {
@@ -26,16 +26,13 @@ export function joinSections(beginning: string, sections: readonly Section[]): {
   return { text: clipBytes([`${beginning.trim()}\n`, ...parts].join('\n'), MOST_CONTEXT_BYTES), shortened }
 }
 
-/**
- * The first lines of a Markdown text that have at most `most` bytes together, with a note of what was left out; a fence
- * that is cut is closed.
- */
+/** Returns the first lines of a Markdown text, at most `most` bytes together, with a note on the cut; closes a cut fence. */
 export function clipBytes(text: string, most: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= most) return text
   const room = Math.max(0, most - ROOM_FOR_NOTE)
   const end = bytes.lastIndexOf('\n', room)
-  // Where one line is that long, a cut character at its end is dropped.
+  // In one long line, drop the cut character at the end.
   const cut = end > room / 2 ? bytes.subarray(0, end) : bytes.subarray(0, room)
   const kept = cut
     .toString('utf8')
@@ -47,7 +44,7 @@ export function clipBytes(text: string, most: number): string {
 
 const ROOM_FOR_NOTE = 160
 
-/** The fence that is open at the end of a text; null if none is. */
+/** Returns the open fence at the end of a text; null: none. */
 function openFence(text: string): string | null {
   let open: string | null = null
   for (const [, fence = '', info = ''] of text.matchAll(/^(`{3,})(.*)$/gm)) {

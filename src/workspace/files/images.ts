@@ -4,35 +4,35 @@ import { clipEnd } from '../../base/text.ts'
 import { liesIn, pathInside } from '../../platform/files.ts'
 import { findObstacle, readBeginning } from './inside-directory.ts'
 
-/** The most pictures of a text, and the most bytes of one. */
+/** Most pictures of a text, and most MiB of one. */
 const MOST_IMAGES = 10
 const MOST_MIB = 20
 
-/** As the field writes a file: `@shot.png`, `@"my shot.png"`. */
+/** Matches a file as the input field writes it: `@shot.png`, `@"my shot.png"`. */
 const MENTION = /(?:^|\s)@(?:"([^"\n]{1,1000})"|([^\s"]{1,1000}))/g
-/** What ends a sentence and no name of a picture. */
+/** Matches punctuation after a picture's name. */
 const AFTER_NAME = /[^\p{L}\p{N}]{1,20}$/u
 const IMAGE_NAME = /\.(?:png|jpe?g|gif|webp)$/i
 
-/** The first bytes of a PNG, JPEG, GIF or WebP file, as Latin-1; of the last one the size stands in between. */
+/** First bytes of a PNG, JPEG, GIF or WebP file, as Latin-1; in WebP the size is between them. */
 const BEGINNINGS = ['\x89PNG\r\n\x1a\n', '\xff\xd8\xff', 'GIF87a', 'GIF89a']
 const RIFF = /^RIFF.{4}WEBP/s
 const HEAD_BYTES = 12
 
-/** The pictures that a text names, as absolute paths; `problem`: a sentence about those that are left out, null: there are none. */
+/** Absolute paths of the pictures that a text names; `problem`: a sentence about the omitted ones, null: none. */
 interface NamedImages {
   paths: readonly string[]
   problem: string | null
 }
 
-/** Whether a text may name a picture. Fast for one that does not. */
+/** True if a text may name a picture. Fast without one. */
 export function mentionsImage(text: string): boolean {
   return text.includes('@') && imagesNamedIn(text).length > 0
 }
 
 /**
- * Finds the pictures that a text names (`@shot.png`) in the work directory: regular files behind no link, of at most 20 MiB
- * each and 10 together, that begin as such a picture does. Of each only the first bytes are read.
+ * Finds the pictures that a text names (`@shot.png`) in the work directory: at most 10 regular files of 20 MiB each, not
+ * behind a link, with a picture's first bytes. Reads only these bytes.
  * @param root the work directory, a real path
  * @param closed absolute paths that agents may not read: no picture in these is found
  */
@@ -53,7 +53,7 @@ function imagesNamedIn(text: string): string[] {
   return [...new Set(names.filter(name => IMAGE_NAME.test(name) && !name.includes('\0')))]
 }
 
-/** Why a file is not sent as a picture; null if it can be. */
+/** Returns why a file is not sent as a picture; null: it is. */
 async function problemOf(root: string, name: string, closed: readonly string[]): Promise<string | null> {
   const path = pathInside(root, name)
   if (path === null) return 'not in the work directory'
@@ -74,7 +74,7 @@ async function problemOf(root: string, name: string, closed: readonly string[]):
   }
 }
 
-/** The most that are named in a sentence. */
+/** Most files that a sentence names. */
 const MOST_NAMED = 5
 
 function wordsFor(left: readonly string[]): string {

@@ -17,7 +17,7 @@ export interface Obstacle {
   kind: 'missing' | 'link' | 'not-a-directory'
 }
 
-/** The first part of the path to a folder below `root` that is not a real directory; `null` if every part is one. */
+/** Returns the first part of the path to a folder below `root` that is not a real directory; `null`: each is one. */
 export async function findObstacle(root: string, folder: string): Promise<Obstacle | null> {
   for (const path of partsOf(folder)) {
     const kind = await kindOf(join(root, path))
@@ -26,7 +26,7 @@ export async function findObstacle(root: string, folder: string): Promise<Obstac
   return null
 }
 
-/** What is in the way of a folder, as a predicate: `is a link`. */
+/** Returns the obstacle of a folder as a predicate: `is a link`. */
 export function whatIsThere({ kind }: Obstacle): string {
   return kind === 'link' ? 'is a link' : 'is not a folder'
 }
@@ -38,9 +38,7 @@ interface MakeFolderOptions {
   onMade?(path: string): void
 }
 
-/**
- * Makes a folder below `root` and those above it, never through a link. Returns what is in the way; `null` on success.
- */
+/** Creates a folder below `root` with its parents, never through a link. Returns the obstacle; `null` on success. */
 export async function makeFolderInside(
   root: string,
   folder: string,
@@ -85,8 +83,8 @@ export async function writeFileInside(
 }
 
 /**
- * Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. Returns
- * the new path, relative to `root`.
+ * Renames the entry at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. Returns the
+ * new path, relative to `root`.
  */
 export async function renameAsBroken(root: string, path: string): Promise<string> {
   const { dir, name, ext } = parse(path)
@@ -98,7 +96,7 @@ export async function renameAsBroken(root: string, path: string): Promise<string
   }
 }
 
-/** `path` relative to `directory`. Throws if it does not lie inside. */
+/** Returns `path` relative to `directory`. Throws if it is outside. */
 export function relativeInside(directory: string, path: string): string {
   const inside = pathInside(directory, path)
   if (inside === null) throw new Error(`${path} is not inside ${directory}`)
@@ -112,7 +110,7 @@ function notAFolder(path: string): UserError {
   )
 }
 
-/** `a/b/c` as `a`, `a/b`, `a/b/c`. */
+/** Splits `a/b/c` into `a`, `a/b`, `a/b/c`. */
 function partsOf(folder: string): string[] {
   const names = folder.split(sep).filter(name => name !== '' && name !== '.')
   return names.map((_, index) => names.slice(0, index + 1).join(sep))
@@ -133,7 +131,7 @@ async function writeNew(path: string, content: string | Uint8Array, mode: number
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
   await using file = await open(path, flags, 0o600)
   await file.writeFile(content)
-  // The umask has applied to the mode given to `open`.
+  // The umask changed the mode of `open`.
   await file.chmod(mode & 0o777)
   await file.sync()
 }
@@ -146,7 +144,7 @@ const nonBlock = constants.O_NONBLOCK ?? 0
 export interface FileState {
   /** Device, inode, size, mtime and ctime. */
   key: string
-  /** ms since the epoch. */
+  /** Time of the last change, Unix time in ms. */
   changedAt: number
   mode: number
 }
@@ -166,7 +164,7 @@ type RegularFile =
   | { kind: 'too-large'; size: number }
   | { kind: 'broken'; problem: string }
 
-/** The state of the regular file at a path; `null` if there is none, or something else. Does not follow links. */
+/** Returns the state of the regular file at a path; `null` for none or another kind. Does not follow links. */
 export async function fileState(path: string): Promise<FileState | null> {
   try {
     const stat = await lstat(path, { bigint: true })
@@ -190,8 +188,8 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
 }
 
 /**
- * Has a person edit a text below `root`, which may not be there yet: never through a link. Resolves with why it could not be
- * edited, as a sentence; null if it was, or stays as it is.
+ * Lets a person edit a text below `root` that may not exist yet, never through a link. Resolves with a sentence on why that
+ * failed; null: edited or unchanged.
  * @param edit the text as it is to be from now on; null: it stays as it was
  */
 export async function editFileInside(
@@ -217,12 +215,12 @@ export async function readRegularFile(path: string, limit: number): Promise<Regu
   return await lookIntoFile(path, file => readOpened(file, limit))
 }
 
-/** The first `bytes` of an untrusted file that has at most `limit`; nothing of a larger one is read. */
+/** Reads the first `bytes` of an untrusted file up to `limit`; reads nothing of a larger one. */
 export async function readBeginning(path: string, bytes: number, limit: number): Promise<RegularFile> {
   return await lookIntoFile(path, file => readOpened(file, limit, bytes))
 }
 
-/** The first and the last bytes of an untrusted file of any size; of a short one both are all of it. Otherwise as `readRegularFile`. */
+/** Reads both ends of an untrusted file of any size; of a short file, each is the whole. Else as `readRegularFile`. */
 export async function readEnds(
   path: string,
   { first, last }: { first: number; last: number },
@@ -248,7 +246,7 @@ async function lookIntoFile<T>(
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
     if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
-    // Between the two calls it may have become a pipe, at which a plain open would wait for ever.
+    // It may have become a pipe since, at which a plain open would wait forever.
     await using file = await open(path, constants.O_RDONLY | nonBlock | noFollow)
     return await look(file)
   } catch (error) {

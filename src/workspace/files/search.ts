@@ -18,14 +18,12 @@ interface FileIndexOptions {
   onProblem?: (error: unknown) => void
 }
 
-/**
- * An index of a work directory's file names, for search while a person types. Lists nothing before the first search.
- */
+/** An index of a work directory's file names, for search during typing. Lists nothing before the first search. */
 export interface FileIndex {
   /**
-   * The best matches, relative to the directory, with `/`. For an empty query, the files nearest the top, last changed
-   * first. Names are as on disk and may contain control characters. A search may be answered from a listing that is
-   * being renewed; if the files cannot be listed, there are no matches.
+   * Returns the best matches, relative to the directory, with `/`. For an empty query, the files nearest the top, last
+   * changed first. Names are as on disk and may have control characters. May use the old listing during a refresh. Without a
+   * listing, there are no matches.
    */
   search(query: string, limit?: number): Promise<string[]>
   /** Makes the next search list the files again. */
@@ -73,7 +71,7 @@ export function openFileIndex(options: FileIndexOptions): FileIndex {
 }
 
 const FRESH_MS = 5_000
-/** Of more files, those nearest the top are looked at. */
+/** Most files whose times are read; those nearest the top come first. */
 const MOST_SHALLOW = 1_000
 
 async function openGit({ directory, gitDir, env }: FileIndexOptions): Promise<PrivateGit> {
@@ -91,13 +89,13 @@ async function newestFirst(directory: string, paths: readonly string[]): Promise
   return stamped.sort((a, b) => b.at - a.at).map(({ path }) => path)
 }
 
-/** Called where the list of a directory's files was cut, with the files at which git would have waited. */
+/** Called after a cut listing, with the files at which git would have waited. */
 type OnCut = (blocking: readonly BlockingFile[]) => void
 
 /**
- * Lists the files of a directory that are not ignored, and those that are tracked although ignored: relative to it,
- * each followed by a NUL, in git's order. A listing that is too long or too slow, at which git waits, or whose signal is
- * aborted, is cut. Reads the person's index and writes none. Names that are not UTF-8 are left out, as they could not be typed.
+ * Lists a directory's files that are not ignored, and tracked ignored ones: relative paths, each followed by a NUL, in git's
+ * order. Cuts a listing that is too long, too slow, blocked or aborted. Reads the person's index and writes none. Omits
+ * names that are not UTF-8, because nobody could type them.
  */
 export async function listFiles(git: PrivateGit, directory: string, onCut?: OnCut): Promise<string> {
   const setting = { ...git.setting, directory }
@@ -116,10 +114,10 @@ export async function listFiles(git: PrivateGit, directory: string, onCut?: OnCu
   return textOf(pathsOf(all).filter(path => !UNWANTED.test(`${path}\0`)))
 }
 
-/** Matches entries to leave out: nested repositories themselves, what codemachine keeps there, and names that are not UTF-8. */
+/** Matches entries to omit: nested repositories themselves, codemachine's own files, and names that are not UTF-8. */
 const UNWANTED = /\/\0|(?:^|\0)\.(?:codemachine|codex-flow\/runtime)\/|\uFFFD/
 
-/** As git has no index here, it lists every file as untracked, and a nested repository as a path that ends in `/`. */
+/** Lists every file as untracked, because git has no index here; a nested repository ends in `/`. */
 function listUntracked(setting: GitSetting, onCut?: OnCut): Promise<string> {
   return listWithGit(setting, ['-o'], onCut)
 }
@@ -150,7 +148,7 @@ async function listWithGit(setting: GitSetting, which: readonly string[], onCut?
   const { stdout, failure, exitCode, blocking } = await watchGit(setting, args, options)
   if (exitCode !== 0 && failure === null) return ''
   if (failure !== null) onCut?.(blocking)
-  // What comes after the last NUL was cut off.
+  // The text after the last NUL is a cut path.
   return stdout.slice(0, stdout.lastIndexOf('\0') + 1)
 }
 
@@ -170,7 +168,7 @@ const MOST_KEPT = 1_000
 /** File paths prepared for search, sorted by depth, then by length. */
 interface SearchableFiles {
   paths: readonly string[]
-  /** The same in lower case. */
+  /** The paths in lower case. */
   lower: readonly string[]
 }
 
@@ -185,9 +183,8 @@ export function prepareFilesForSearch(listing: string): SearchableFiles {
 }
 
 /**
- * The best matches: paths with the query in their file name come first, then those with it anywhere in the path, then
- * those with its letters in order; fuzzysort ranks within each. Words may be in any order. Of very many matches, those
- * nearest the top are ranked.
+ * Returns the best matches: first paths with the query in the file name, then in the path, then with its letters in order;
+ * fuzzysort ranks within each. Words may be in any order. Of very many matches, ranks those nearest the top.
  */
 export function searchFiles({ paths, lower }: SearchableFiles, query: string, limit: number): string[] {
   const wanted = query.trim().toLowerCase().slice(0, QUERY_CHARS)
@@ -209,7 +206,7 @@ export function searchFiles({ paths, lower }: SearchableFiles, query: string, li
 }
 
 const MOST_PATHS = 300_000
-/** More than there are paths; a rank (depth and length) times it still is a whole number. */
+/** More than the number of paths; a rank (depth and length) times this remains a whole number. */
 const INDEXES = 2 ** 20
 const MOST_RANKED = 2_000
 const QUERY_CHARS = 200

@@ -8,8 +8,8 @@ import { isWithin, pathExists, readBoundedText, replaceFile, sha256Of, writeWhol
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
 /**
- * A text file to be written; `path`: relative to the work directory, with `/` between its parts. `behind`: the text is added
- * at the end of the file that was this one when somebody looked at it (null: there was none), on a line of its own; left out: the text is all of it.
+ * A text file to write; `path`: relative to the work directory, with `/`. `behind`: appends the text on a line of its own if
+ * the file is still this one (null: none); undefined: the text is the whole file.
  */
 export interface FileToWrite {
   path: string
@@ -17,7 +17,7 @@ export interface FileToWrite {
   behind?: Omit<WrittenFile, 'path'> | null
 }
 
-/** A file as it is now. `sha256`: of its bytes, hex. */
+/** The current state of a file. `sha256`: of its bytes, hex. */
 interface WrittenFile {
   path: string
   bytes: number
@@ -25,27 +25,28 @@ interface WrittenFile {
 }
 
 interface WriteAllOptions {
-  /** Tells one writing from another. Done again with the same one after a crash, it clears up what that has left. */
+  /** Identifies the write. A repetition with the same key after a crash removes the leftovers. */
   key: string
-  /** A folder that nothing is written in, wherever it lies. */
+  /** A folder in which nothing may be written, wherever it is. */
   closed: string
-  /** A file of the records that names the set while it is written, for `finishKilledWrite`; left out: nobody looks for it. */
+  /** File of the records that names the set during the write, for `finishKilledWrite`; undefined: none. */
   note?: string | undefined
 }
 
-/** At most so many files, of so many bytes together (and as many again that they stand behind), with so many characters in a path. */
+/** Most files, most bytes together (and as many again before appended text), and most characters of a path. */
 const MOST_FILES = 500
 const MOST_BYTES = 16 * 1024 * 1024
 const MOST_PATH = 1_000
-/** Of as many paths, each character written as an escape. */
+/** Size of as many paths with each character escaped. */
 const MOST_NOTE_BYTES = 8 * 1024 * 1024
 
 /**
- * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
- * link, never into `.git`, `.codemachine` or `.codex-flow/runtime`. One that has its content already is left alone; another keeps its mode; one that
- * is to be added to, and is neither as it was looked at nor as it would be then, is a problem. If
- * the process is killed between two files, `finishKilledWrite` or doing it again ends it, or takes back what was written.
- * Throws a `UserError` that names the file where there is no room on the disk for it.
+ * Writes files below `root`, the real path of a work directory: all of them, or none and a sentence on why.
+ * - Never through a link, never into `.git`, `.codemachine` or `.codex-flow/runtime`.
+ * - An equal file stays untouched; a changed one keeps its mode.
+ * - A file for appended text that has changed since is a problem.
+ * - After a kill between two files, `finishKilledWrite` or a repetition completes or undoes the set.
+ * Throws a `UserError` with the file if the disk is full.
  */
 export async function writeAllInside(
   root: string,
@@ -80,15 +81,15 @@ export async function writeAllInside(
   }
 }
 
-/** What a killed process has left of a set of files: all of them were written, or those that were are as before again. */
+/** The result for a killed process's set of files: all were written, or the written ones were undone. */
 export interface KilledWrite {
   end: 'written' | 'taken back'
   paths: readonly string[]
 }
 
 /**
- * Ends what a killed `writeAllInside` has left half, by its note, before anything else is done in the work directory; null if it
- * left nothing. A file that somebody has changed since stays as it is.
+ * Finishes a killed `writeAllInside` by its note, before any other work in the work directory; null: nothing to do. Keeps
+ * files that somebody has changed since.
  */
 export async function finishKilledWrite(root: string, note: string): Promise<KilledWrite | null> {
   const written = await readNote(writtenNote(note))
@@ -102,19 +103,19 @@ export async function finishKilledWrite(root: string, note: string): Promise<Kil
   return { end: isWhole ? 'written' : 'taken back', paths: files.map(({ path }) => path) }
 }
 
-/** The files of a set that is being written, and the folders that were not there, those above first. */
+/** The files of a set during its write, and its new folders, parents first. */
 const noteSchema = v.object({
   key: v.string(),
   files: v.array(v.object({ path: v.pipe(v.string(), v.check(isPlainPath)), sha256: v.string() })),
   folders: v.array(v.pipe(v.string(), v.check(isPlainPath))),
 })
 
-/** Once all files have their names, so that only what lay beside them is left to be removed. */
+/** Returns the note's name after all files have their names: only temporary files are left to remove. */
 function writtenNote(note: string): string {
   return `${note}.written`
 }
 
-/** The note of a set: that it is being written, that all files have their names, that nothing is left to be done. */
+/** The note of a set in three states: being written, all files in place, finished. */
 interface Note {
   begin(all: readonly WholeFile[]): Promise<void>
   written(): Promise<void>
@@ -138,7 +139,7 @@ function noteOf(root: string, { key, note }: WriteAllOptions): Note {
   }
 }
 
-/** The folders that are made for these files, those above first. */
+/** Returns the folders that these files need, parents first. */
 async function missingFolders(root: string, all: readonly WholeFile[]): Promise<string[]> {
   const folders = new Set<string>()
   for (const { path } of all)
@@ -147,7 +148,7 @@ async function missingFolders(root: string, all: readonly WholeFile[]): Promise<
   return [...folders].sort()
 }
 
-/** Null if there is none. One that is no note says nothing. */
+/** Returns a note; null if it is missing or invalid. */
 async function readNote(path: string): Promise<v.InferOutput<typeof noteSchema> | null> {
   const read = await readBoundedText(path, MOST_NOTE_BYTES)
   if (read === 'missing' || 'problem' in read) return null
@@ -169,21 +170,21 @@ async function removeEmptyFolder(root: string, folder: string): Promise<void> {
   if ((await findObstacle(root, folder)) === null) await rmdir(join(root, folder)).catch(() => {})
 }
 
-/** It, or a link that somebody has put there. */
+/** Removes these files, or links in their place. */
 async function removeTraces(root: string, ...paths: readonly string[]): Promise<void> {
   for (const each of paths) await unlink(join(root, each)).catch(() => {})
 }
 
-/** Why files cannot be written, a sentence. */
+/** Thrown with a sentence on why files cannot be written. */
 class Refusal extends Error {}
 
-/** A file as it is to be. */
+/** A file with its new content. */
 interface WholeFile {
   path: string
   bytes: Buffer
 }
 
-/** The same by its hash; null: not known. */
+/** A file with the hash of its new content; null: unknown. */
 interface NotedFile {
   path: string
   sha256: string | null
@@ -193,7 +194,7 @@ interface StagedWrite {
   path: string
   bytes: Buffer
   sha256: string
-  /** Where the new content lies, and where the old one is kept meanwhile; in the folder of the file. */
+  /** Temporary paths of the new and of the old content, in the folder of the file. */
   temporary: string
   backup: string
   kind: 'same' | 'new' | 'changed'
@@ -218,24 +219,24 @@ function problemOf(files: readonly FileToWrite[]): string | null {
   return null
 }
 
-/** Relative, in its shortest form, and without what has a meaning of its own on some system. */
+/** True for a relative path in its shortest form, without parts that have a special meaning on some system. */
 export function isPlainPath(path: string): boolean {
   if (path === '' || path.length > MOST_PATH || /[\\\p{Cc}]|^[a-z]:/iu.test(path)) return false
   return path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 }
 
-/** Whether a part of a path is the name of git's folder or of codemachine's, on some file system. */
+/** True if a part of a path names git's or codemachine's folder on some file system. */
 export function isOwnFolder(part: string): boolean {
   return OWN_NAMES.has(nameOnDisk(part))
 }
 
 /**
- * What runs of workflows write for people, relative to the work directory: as `.codemachine` no work of an agent's, whether
- * git ignores it or not.
+ * Folder of workflow runs' files for people, relative to the work directory; like `.codemachine` never an agent's work,
+ * ignored by git or not.
  */
 export const RUNTIME_FOLDER = '.codex-flow/runtime'
 
-/** Whether the parts of a path in the work directory lead to that folder, or into it. */
+/** True if the parts of a path lead to that folder or into it. */
 export function isInRuntime(parts: readonly string[]): boolean {
   const [first = '', second = ''] = parts.map(nameOnDisk)
   return (first === '.codex-flow' || first === 'codex-~1') && second === 'runtime'
@@ -243,7 +244,7 @@ export function isInRuntime(parts: readonly string[]): boolean {
 
 const OWN_NAMES: ReadonlySet<string> = new Set(['.git', 'git~1', '.codemachine', 'codema~1'])
 
-/** As file systems compare names that ignore case, invisible characters, or dots and spaces at the end. */
+/** Normalizes a name like file systems that ignore case, invisible characters, and dots and spaces at the end. */
 function nameOnDisk(part: string): string {
   return part
     .replace(/\p{Cf}/gu, '')
@@ -257,7 +258,7 @@ function closedProblem(root: string, path: string, { closed }: WriteAllOptions):
   return isClosed ? `${JSON.stringify(path)} lies in the records of codemachine, where nothing is written.` : null
 }
 
-/** Where a file, and what is kept beside it meanwhile, lie below the root. */
+/** Returns the paths of a file and its temporary files, relative to the root. */
 function placesOf(given: string, key: string) {
   const path = normalize(given)
   const folder = dirname(path)
@@ -267,7 +268,7 @@ function placesOf(given: string, key: string) {
 
 const LINE_END = 0x0a
 
-/** The whole content of a file that is to be written. Refuses one that is added to where it is another by now. */
+/** Returns the whole new content of a file. Refuses appended text if the file has changed. */
 async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promise<WholeFile> {
   const added = Buffer.from(text)
   if (behind === undefined) return { path, bytes: added }
@@ -275,7 +276,7 @@ async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promi
   if (now === null && behind === null) return { path, bytes: added }
   if (now === null) throw new Refusal(`${path} is not there any more.`)
   const before = behind?.bytes ?? 0
-  // What is added begins a line of its own.
+  // Appended text starts on its own line.
   const isMidLine = added.length > 0 && before > 0 && now.length >= before && now[before - 1] !== LINE_END
   const more = isMidLine ? Buffer.concat([Buffer.of(LINE_END), added]) : added
   const isBehind = (bytes: Buffer) => bytes.length === (behind?.bytes ?? 0) && sha256Of(bytes) === behind?.sha256
@@ -285,7 +286,7 @@ async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promi
   throw new Refusal(`${path} ${behind === null ? 'is there by now' : 'was changed since it was looked at'}.`)
 }
 
-/** A text file below the root; null if there is none. Refuses a link on the way, anything else in its place, and what is no text. */
+/** Reads a text file below the root; null if missing. Refuses links on the way, other kinds, and binary content. */
 async function readText(root: string, path: string, most: number): Promise<Buffer | null> {
   const blocked = await findObstacle(root, dirname(path))
   if (blocked?.kind === 'missing') return null
@@ -298,7 +299,7 @@ async function readText(root: string, path: string, most: number): Promise<Buffe
   return read.bytes
 }
 
-/** What was found out of a file; only its path if it is refused. */
+/** Returns a file with its hash; without the hash if it was refused. */
 async function unlessRefused(file: Promise<WholeFile>, path: string): Promise<NotedFile> {
   try {
     return { path, sha256: sha256Of((await file).bytes) }
@@ -308,7 +309,7 @@ async function unlessRefused(file: Promise<WholeFile>, path: string): Promise<No
   }
 }
 
-/** Takes back what a killed one has written, and clears up: it left the old content beside a file that it replaced, and the new beside one that it made. */
+/** Undoes a killed write of a file: beside a replaced file is its old content, beside a new file its new one. */
 async function undoKilled(root: string, { path: given, sha256 }: NotedFile, key: string): Promise<void> {
   const { path, folder, temporary, backup } = placesOf(given, key)
   if ((await findObstacle(root, folder)) !== null) return
@@ -325,7 +326,7 @@ async function isFile(path: string): Promise<boolean> {
   return stat?.isFile() ?? false
 }
 
-/** Writes the new content beside the file. */
+/** Writes the new content to a temporary file beside the file. */
 async function stage(
   root: string,
   { path: given, bytes }: WholeFile,
@@ -344,7 +345,7 @@ async function stage(
   return { path: given, bytes, sha256, temporary, backup, kind }
 }
 
-/** The mode of the regular file at a path; null if there is nothing. Refuses anything else. */
+/** Returns the mode of the regular file at a path; null if it is missing. Refuses another kind. */
 async function modeOf(root: string, path: string): Promise<number | null> {
   try {
     const stat = await lstat(join(root, path))
@@ -363,7 +364,7 @@ async function hasContent(path: string, bytes: Buffer): Promise<boolean> {
   return read.kind === 'bytes' && read.bytes.equals(bytes)
 }
 
-/** A whole file, or none. @param mode null: as the system makes new files */
+/** Writes a new file, completely or not at all. @param mode null: the system's default */
 async function writeNew(path: string, bytes: Buffer, mode: number | null): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0)
   await using file = await open(path, flags, mode ?? 0o666)
@@ -378,7 +379,7 @@ async function writeNew(path: string, bytes: Buffer, mode: number | null): Promi
   }
 }
 
-/** Gives each its name; if one cannot have it, those before it are as they were. */
+/** Moves all files to their names; if one fails, restores the earlier ones. */
 async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise<void> {
   const done: StagedWrite[] = []
   try {
@@ -395,13 +396,13 @@ async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise
   }
 }
 
-/** One that is made keeps its other name until all are, which says by whom it was made. */
+/** Moves a file into place. A new one also keeps its temporary name until all are done, which identifies its writer. */
 async function give(temporary: string, path: string, kind: StagedWrite['kind']): Promise<void> {
   if (kind === 'new') await link(temporary, path).catch(() => replaceFile(temporary, path))
   else await replaceFile(temporary, path)
 }
 
-/** Not every file system has links. */
+/** Keeps the old content; copies it on file systems without links. */
 async function keep(path: string, backup: string): Promise<void> {
   await link(path, backup).catch(() => copyFile(path, backup, constants.COPYFILE_EXCL))
 }

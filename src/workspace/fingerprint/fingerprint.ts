@@ -32,13 +32,13 @@ import { isKeptByCodex } from './well-known.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions, UnreadOptions {
   /**
-   * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` and
-   * `.codex-flow/runtime` are always left out, the latter where it is committed, too.
+   * Absolute paths to omit, regardless of ignore files. Always omits the work directory's `.codemachine`, and
+   * `.codex-flow/runtime` even if committed.
    */
   leaveOut?: readonly string[]
-  /** Absolute path of codex's home: what codex keeps there for itself is left out, what a person configures it with is not. */
+  /** Absolute path of codex's home: omits codex's own files there, but not a person's configuration. */
   codexHome?: string
-  /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
+  /** Called once for each unreadable path, which is not in the fingerprint. */
   onWarning?: (message: string) => void
 }
 
@@ -46,22 +46,22 @@ export interface FingerprintOptions extends PrivateGitOptions, UnreadOptions {
 interface ChangedPaths {
   /** Relative to the work directory, in git's order; the first 50. */
   paths: readonly string[]
-  /** How many differ in all. */
+  /** Number of all differing paths. */
   count: number
 }
 
-/** What counts by the ignore rules of now, and what they ignore: latin1 paths relative to git's top. */
+/** Files that count by the current ignore rules, and ignored ones: latin1 paths relative to git's top. */
 export interface IgnoredNow {
   files: readonly string[]
-  /** A folder of which nothing counts ends in `/`. */
+  /** Ignored paths; a folder in which nothing counts ends in `/`. */
   ignored: readonly string[]
 }
 
-/** The ignore rules that a session began with. */
+/** The ignore rules at the start of a session. */
 interface StartRules {
-  /** Of a file of exclude rules, relative to git's top. */
+  /** Path of a file of exclude rules, relative to git's top. */
   path: string
-  /** Whether they ignore all that is ignored now; left out: that is not known. */
+  /** Returns true if they ignore everything that is ignored now; undefined: unknown. */
   ignoreAll?(now: IgnoredNow): Promise<boolean>
 }
 
@@ -110,11 +110,11 @@ export class Fingerprints {
   #startRules: StartRules | null = null
   #areRulesTrusted = true
   #isToBeReadAgain = false
-  /** Whether the index may have objects that only the person's repository has. */
+  /** True if the index may have objects that only the person's repository has. */
   #borrows = true
-  /** The last fingerprint; `null` if the index may be another. */
+  /** The last fingerprint; `null` if the index may have changed. */
   #tree: string | null = null
-  /** The fingerprints whose objects all lie in the private git directory. */
+  /** Fingerprints whose objects are all in the private git directory. */
   readonly #whole = new Set<string>()
   #lastChange: { before: string; after: string; paths: readonly string[] } | null = null
   #leftOut: readonly string[] = []
@@ -132,18 +132,16 @@ export class Fingerprints {
     this.#codexHome = codexHome === undefined ? [] : inside(codexHome)
   }
 
-  /** The private git directory; without borrowed objects once git would wait at one of them. */
+  /** The private git directory; without borrowed objects once git would wait at one. */
   get git(): PrivateGit {
     return this.#git
   }
 
   /**
-   * Writes the tree of all files that are not ignored, including untracked ones and those inside nested repositories
-   * and submodules, to the private git directory. Returns its hash. Throws a `UserError` if opened without the run lock
-   * and git fails, or where it would wait for ever; `GitStopped` once the signal is aborted.
-   *
-   * With the run lock a pipe, or what else git would wait at, in the place of a `.gitignore` is renamed, and an object of
-   * the person's repository that is one is done without; both are warned of.
+   * Writes the tree of all files that are not ignored to the private git directory, and returns its hash. Includes untracked
+   * files and those in nested repositories and submodules. Throws `GitStopped` once the signal is aborted. Throws a
+   * `UserError` if opened without the run lock and git fails or would wait forever. With the run lock, renames a
+   * `.gitignore` that blocks git, such as a pipe, and warns. Likewise stops borrowing objects if one blocks git.
    */
   async take(signal?: AbortSignal): Promise<string> {
     this.#signal = signal
@@ -151,8 +149,8 @@ export class Fingerprints {
   }
 
   /**
-   * Runs what calls git. With the run lock a file at which git would wait is renamed or done without, as by `take`, and it
-   * runs again. Throws `GitStopped` once the signal is aborted.
+   * Runs an action with git. With the run lock, removes a file that blocks git like `take`, and retries. Throws `GitStopped`
+   * once the signal is aborted.
    */
   async mending<T>(run: (git: PrivateGit) => Promise<T>, signal?: AbortSignal): Promise<T> {
     return await mending(
@@ -161,12 +159,12 @@ export class Fingerprints {
     )
   }
 
-  /** The files that hold a secret, as of now: latin1, relative to the work directory. A rewind leaves them alone. */
+  /** The files that currently contain a secret: latin1, relative to the work directory. A rewind keeps them. */
   get hidden(): readonly string[] {
     return this.#unread.hidden
   }
 
-  /** Whether opened without the run lock: then nothing may be repaired. */
+  /** True if opened without the run lock: then nothing may be repaired. */
   get #isReadOnly(): boolean {
     return this.git.setting.env.GIT_INDEX_FILE !== undefined
   }
@@ -178,7 +176,7 @@ export class Fingerprints {
       if (!(error instanceof GitError)) throw error
       if (this.#isReadOnly) throw readOnlyFailure(error)
     }
-    // The index is broken, or the person's git has deleted a borrowed object: read every file again.
+    // The index is broken, or the person's git deleted a borrowed object: read every file again.
     this.#forgetIndex()
     try {
       return await writeToPrivateGit(this.git.gitDir, async () => {
@@ -196,17 +194,14 @@ export class Fingerprints {
     this.#unread.forgetIndex()
   }
 
-  /**
-   * Has the next one rest on nothing but what git finds: after the index was changed by others, and before a claim is
-   * believed.
-   */
+  /** Makes the next fingerprint trust only git: after a foreign change of the index, and before a claim is accepted. */
   takeNothingForGranted(): void {
     this.#forgetIndex()
     this.#areRulesTrusted = false
   }
 
   /**
-   * Makes the next `take` read every file again and store its content, without borrowing objects any more.
+   * Makes the next `take` read every file again and store its content, without borrowed objects.
    * @param error what git failed with: where it would wait at an object, nothing at all reads borrowed ones any more
    */
   readAgain(error?: unknown): void {
@@ -220,46 +215,43 @@ export class Fingerprints {
     this.#warn(notBorrowed(this.#directory, object))
   }
 
-  /** Whether all objects of a fingerprint have been stored in the private git directory, so that they are what their ids say. */
+  /** True if all objects of a fingerprint are in the private git directory, so that they match their ids. */
   isWhole(tree: string): boolean {
     return this.#whole.has(tree)
   }
 
-  /** Tells that they have been copied there: what the index gets from now on is stored there, too. */
+  /** Notes that they have been copied there: later objects of the index are stored there too. */
   hasBecomeWhole(tree: string): void {
     this.#whole.add(tree)
     if (tree === this.#tree) this.#borrows = false
   }
 
-  /**
-   * From now on includes ignored files that these globs protect and that can decide a gate's result
-   * (`findHiddenFiles`).
-   */
+  /** From now on includes ignored files under these protected globs that can decide a gate's result (`findHiddenFiles`). */
   protect(globs: readonly string[]): void {
-    // A glob such as `**/*.test.ts` must not make every ignored folder be searched.
+    // A glob such as `**/*.test.ts` must not search every ignored folder.
     const looked = globs.filter(coversMoreThanTests)
     this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
   }
 
-  /** From now on leaves out what is no work of anybody's: untracked files of which this is true, by their absolute paths. */
+  /** From now on omits untracked files that are nobody's work: those with an absolute path for which this is true. */
   passOver(isTrace: (path: string) => boolean): void {
     this.#isTrace = isTrace
   }
 
-  /** From now on also includes what is ignored now and was not by these rules; null: includes nothing that is ignored. */
+  /** From now on also includes files that are ignored now but not by these rules; null: no ignored files. */
   ignoreBy(rules: StartRules | null): void {
     this.#startRules = rules
     this.#tree = null
   }
 
-  /** The file of rules that `ignoreBy` was given last; null: none. */
+  /** File of the last rules of `ignoreBy`; null: none. */
   get ignoredBy(): string | null {
     return this.#startRules?.path ?? null
   }
 
   /**
-   * Looks at the work directory by what is ignored now, and lets go of what is and was not when it was first included, but for
-   * what the person has committed.
+   * Reads the work directory by the current ignore rules. Drops files that have become ignored, except those that the person
+   * has committed.
    */
   async lookByRulesOfNow(signal?: AbortSignal): Promise<IgnoredNow> {
     this.#signal = signal
@@ -279,13 +271,13 @@ export class Fingerprints {
   }
 
   /**
-   * What lay in the work directory at the last look and is in no fingerprint: a folder of which nothing counts ends in `/`.
+   * Returns the paths in the work directory that the last fingerprint omits: a folder in which nothing counts ends in `/`.
    */
   leftOut(): ChangedPaths {
     return this.#shown(this.#leftOut)
   }
 
-  /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
+  /** Returns the paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
     if (this.#lastChange?.before === before && this.#lastChange.after === after)
@@ -296,12 +288,12 @@ export class Fingerprints {
     return firstOf(ok ? splitAtNul(stdout) : [])
   }
 
-  /** Of paths relative to git's top. */
+  /** Returns the first of these paths, which are relative to git's top. */
   #shown(paths: readonly string[]): ChangedPaths {
     return firstOf(paths.map(path => path.slice(toLatin1(this.git.prefix).length)))
   }
 
-  /** Does away with what git would wait at; false if that cannot be done. */
+  /** Removes an obstacle at which git would wait; false if that is impossible. */
   async #doWithout(error: unknown): Promise<boolean> {
     if (!(error instanceof GitBlocked) || error.files.some(({ kind }) => kind === 'repository')) return false
     const isNew = this.git.repository !== null && blockedObject(error) !== null
@@ -310,13 +302,13 @@ export class Fingerprints {
     return isAside || isNew
   }
 
-  /** The private git for one look: `git`, or that without borrowed objects. */
+  /** The private git for one look: `git`, perhaps without borrowed objects. */
   get #looking(): PrivateGit {
     const git = stoppable(this.git, this.#signal)
     return this.#borrows ? git : { ...git, setting: withoutBorrowedObjects(git.setting) }
   }
 
-  /** Git arguments that keep a command to the work directory. */
+  /** Git arguments that limit a command to the work directory. */
   get #within(): readonly string[] {
     const { prefix } = this.git
     return prefix === '' ? [] : ['--', prefix]
@@ -326,10 +318,10 @@ export class Fingerprints {
     return runGitOrThrow(this.#looking.setting, args, input)
   }
 
-  /** Runs a command, says what it warns of, and answers what it printed; throws a `GitError` if it fails. */
+  /** Runs a command, reports its warnings, and returns its output; throws a `GitError` if it fails. */
   async #list(args: readonly string[]): Promise<string[]> {
     const result = await runGit(this.#looking.setting, args)
-    // A torn index may still be read, and then not be written.
+    // Git may read a torn index but not write it.
     if (!result.ok || /^error: cache entry/m.test(result.stderr)) throw new GitError(args, result)
     for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
     return splitAtNul(result.stdout)
@@ -347,7 +339,7 @@ export class Fingerprints {
     return this.#tree
   }
 
-  /** Has the index say what is in the work directory. `staged`: the paths at which it has changed; null if that is not sure. */
+  /** Updates the index to the work directory. `staged`: its changed paths; null if uncertain. */
   async #updateIndex(): Promise<IgnoredNow & { staged: readonly string[] | null }> {
     if (this.#isToBeReadAgain) await this.#beginAnew()
     if (!(await this.#hasIndex())) await this.#fillIndex(await this.#committed())
@@ -377,20 +369,20 @@ export class Fingerprints {
     return (await stat(index).catch(() => null)) !== null
   }
 
-  /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
+  /** Makes git read every file of the index again, including ignored ones, which no look finds. */
   async #beginAnew(): Promise<void> {
     const { ok, stdout } = await runGit(this.#looking.setting, ['ls-files', '-z'])
     await removeIndex(this.git)
-    // Of no file: so all have changed.
+    // This id is of no file, so all files count as changed.
     const none = EMPTY_BLOB[this.git.objectFormat].replace(/./g, '1')
     await this.#fillIndex(ok ? splitAtNul(stdout).map(path => `100644 blob ${none}\t${path}`) : [])
   }
 
-  /** Puts files into a new index, as `ls-tree` lists them: the person's commit has them, so no ignore rule counts. */
+  /** Adds files to a new index, as `ls-tree` lists them: no ignore rule counts, because the person's commit has them. */
   async #fillIndex(entries: readonly string[]): Promise<void> {
     this.#unread.forgetIndex()
     if (entries.length === 0) return
-    // Git would read those to compare them.
+    // Git would read these files for the comparison.
     const { unread } = await this.#unread.divide(this.#looking, entries.map(pathOf))
     const left = new Set(unread.map(({ path }) => path))
     await this.#addEntries(entries.filter(entry => !left.has(pathOf(entry))))
@@ -402,7 +394,7 @@ export class Fingerprints {
     await this.#run(['update-index', '-z', '--index-info'], entries.map(entry => `${entry}\0`).join(''))
   }
 
-  /** The files of the person's commit, as `git ls-tree` lists them. */
+  /** Returns the files of the person's commit, as `git ls-tree` lists them. */
   async #committed(): Promise<string[]> {
     const { repository, setting } = this.#looking
     const commit = repository === null ? null : (await readHead(repository)).commit
@@ -413,8 +405,8 @@ export class Fingerprints {
   }
 
   /**
-   * Git lists the files of a nested repository only if the index has an entry there. So each gets a placeholder, which the
-   * next index update removes. The nested repository's config is never read this way.
+   * Looks at the work directory. Git lists a nested repository's files only if the index has an entry there. So each gets a
+   * placeholder, which the next index update removes. This never reads the nested repository's config.
    */
   async #look(): Promise<Seen> {
     const empty = EMPTY_BLOB[this.git.objectFormat]
@@ -431,13 +423,13 @@ export class Fingerprints {
     }
   }
 
-  /** Compares the work directory with the index. What is not read is always among what has changed. */
+  /** Compares the work directory with the index. Unread files always count as changed. */
   async #compare(): Promise<Seen> {
     const how = ['--untracked-files=all', '--ignored=matching', '--ignore-submodules=dirty', '--no-renames']
     const seen: Seen = { known: [], gone: [], changed: [], added: [], ignored: [] }
     for (const line of await this.#list(['status', '--porcelain', '-z', ...how, ...this.#within])) {
       const path = line.slice(3)
-      // There is no commit there, so what is in the index is "added".
+      // There is no commit, so git reports files of the index as "added".
       if (line.startsWith('A')) {
         seen.known.push(path)
         if (line[1] === 'D') seen.gone.push(path)
@@ -450,7 +442,7 @@ export class Fingerprints {
     return seen
   }
 
-  /** What counts only by the rules of the session's start: a round has had it be ignored since. */
+  /** Returns the files that count only by the rules of the session's start: a round has made git ignore them since. */
   async #addedByStartRules({ known, added, ignored }: Seen): Promise<string[]> {
     const { path, ignoreAll } = this.#startRules ?? {}
     if (path === undefined) return []
@@ -463,12 +455,12 @@ export class Fingerprints {
     return this.#never.some(each => path === each || isBelow(path, each))
   }
 
-  /** Whether codex keeps it for itself. */
+  /** True for codex's own files. */
   #isOfCodex(path: string): boolean {
     return this.#codexHome.some(home => isBelow(path, home) && isKeptByCodex(path.slice(home.length + 1)))
   }
 
-  /** Whether an untracked file is no work of anybody's. */
+  /** True if an untracked file is nobody's work. */
   #isPassedOver(path: string): boolean {
     return !path.endsWith('/') && this.#isTrace(join(this.git.setting.directory, fromLatin1(path)))
   }
@@ -484,7 +476,7 @@ export class Fingerprints {
     })
   }
 
-  /** Writes the tree of the work directory in the index, and answers its id. */
+  /** Writes the tree of the work directory in the index, and returns its id. */
   async #writeTree(): Promise<string> {
     const { setting, prefix, objectFormat } = this.#looking
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
@@ -501,13 +493,13 @@ export class Fingerprints {
   }
 }
 
-/** What git sees of a work directory: latin1 paths relative to git's top. */
+/** Git's view of a work directory: latin1 paths relative to git's top. */
 interface Seen {
-  /** All that are in the index; of these those that are `gone`, and those that have `changed`. */
+  /** Paths in the index, and those of them that are `gone` or have `changed`. */
   known: string[]
   gone: string[]
   changed: string[]
-  /** The files that are not in it and count; a nested repository that is not open as one path that ends in `/`. */
+  /** Files that count and are not in the index; an unopened nested repository is one path that ends in `/`. */
   added: string[]
   ignored: string[]
 }
@@ -526,24 +518,24 @@ function readOnlyFailure(cause: GitError): UserError {
   })
 }
 
-/** The path relative to `top`, with `/`; an empty list if it lies outside. */
+/** Returns the path relative to `top`, with `/`; an empty list if it is outside. */
 function relativeToTop(top: string, path: string): string[] {
   const inside = relative(top, path)
   return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
 }
 
-/** Of an entry of `ls-tree`. */
+/** Returns the path of an entry of `ls-tree`. */
 function pathOf(entry: string): string {
   return entry.slice(entry.indexOf('\t') + 1)
 }
 
-/** In git's order. */
+/** Compares paths in git's order. */
 function byBytes(a: string, b: string): number {
   return a < b ? -1 : Number(a > b)
 }
 
 /**
- * What is left out, with one path for each folder of which nothing counts.
+ * Returns the omitted paths, with one path for each folder in which nothing counts.
  * @param from where the names begin that are looked at
  */
 function byFolder(counting: readonly string[], left: readonly string[], from: number): string[] {
@@ -564,7 +556,7 @@ function byFolder(counting: readonly string[], left: readonly string[], from: nu
   return [...new Set(shown)].sort(byBytes)
 }
 
-/** The first of latin1 paths, and how many there are. */
+/** Returns the first of latin1 paths and their number. */
 function firstOf(paths: readonly string[]): ChangedPaths {
   return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
 }

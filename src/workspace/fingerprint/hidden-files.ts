@@ -7,13 +7,13 @@ import { isBelow, type ProtectedGlobs } from '../protected-files.ts'
 
 interface HiddenFilesOptions {
   git: PrivateGit
-  /** What is ignored, latin1, relative to the top: a folder that is ignored as a whole ends in `/`. */
+  /** Ignored paths, latin1, relative to the top: a completely ignored folder ends in `/`. */
   ignored: readonly string[]
-  /** The globs that gates protect. */
+  /** Globs that gates protect. */
   globs: ProtectedGlobs
-  /** Whether to leave out a path. */
+  /** Returns true for a path to omit. */
   isNever(path: string): boolean
-  /** Called if there are more names than are read. */
+  /** Called if there are more names than the limit. */
   onTooMany(): void
 }
 
@@ -44,7 +44,7 @@ export async function findHiddenFiles(options: HiddenFilesOptions): Promise<stri
   for (const entry of ignored) {
     const path = entry.replace(/\/$/, '')
     const name = nameOf(path)
-    // A protected path may lie deep in a folder that is ignored as a whole.
+    // A protected path may be deep in a completely ignored folder.
     const within = bases.filter(base => isBelow(base, name))
     if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
     else if (within.length > 0) for (const base of within) await lookAt(toLatin1(git.prefix + base))
@@ -64,7 +64,7 @@ export async function findHiddenFiles(options: HiddenFilesOptions): Promise<stri
   }
 }
 
-/** The entries of a folder; none if it is gone or cannot be read. */
+/** Returns the entries of a folder; none if it is missing or unreadable. */
 async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; isFolder: boolean }[]> {
   try {
     const entries = await readdir(pathBytes(git.setting.directory, path), { withFileTypes: true, encoding: 'latin1' })
@@ -84,6 +84,6 @@ async function kindOf(git: PrivateGit, path: string): Promise<'folder' | 'file' 
   }
 }
 
-/** Git keeps nothing in a folder called `.git`. */
+/** Folders to skip; git tracks nothing in a folder `.git`. */
 const PACKAGE_FOLDERS: ReadonlySet<string> = new Set(['node_modules', 'venv', '.venv', '.tox', '.nox', '.git'])
 const MOST_NAMES = 20_000

@@ -21,15 +21,15 @@ interface ScratchOptions {
   git: PrivateGit
   /** Identifies the folders of earlier runs that were killed, so that they can be removed. */
   key: string
-  /** The commit that was checked out when the session was done. */
+  /** Checked-out commit when the session was done. */
   from: string
-  /** The fingerprint of all files at that moment. */
+  /** Fingerprint of all files at that time. */
   tree: string
-  /** The commits after `from`, oldest first. */
+  /** Commits after `from`, oldest first. */
   commits: readonly string[]
 }
 
-/** Files written to the scratch folder: the work directory in it and its fingerprint; or why it failed, a sentence. */
+/** Files written to the scratch folder: the work directory in it and its fingerprint; or a sentence on why that failed. */
 export type CheckoutResult = { directory: string; tree: string } | { problem: string }
 
 /** Opens the checkouts of a scratch folder. The caller holds the run lock. */
@@ -50,12 +50,12 @@ export class ScratchCheckouts implements AsyncDisposable {
     this.#folder = folder
   }
 
-  /** Checks out the files as they were when the session was done, committed or not. */
+  /** Checks out the files of the moment when the session was done, committed or not. */
   async layCertified(): Promise<CheckoutResult> {
     return await this.#folder.lay(this.#options.from, '', this.#carried.at(-1))
   }
 
-  /** Checks out commit `index` (from 0), with the uncommitted files of then that no commit has touched since. */
+  /** Checks out commit `index` (from 0), with the then uncommitted files that no commit has changed since. */
   async layCommit(index: number): Promise<CheckoutResult> {
     const commit = this.#options.commits[index]
     if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
@@ -70,8 +70,8 @@ export class ScratchCheckouts implements AsyncDisposable {
 }
 
 /**
- * Creates a temporary folder to check out files in, through the private git directory: no checkout, worktree, hook or
- * filter of the person's repository is involved. Disposing removes the folder.
+ * Creates a temporary folder for checkouts through the private git directory. Uses no checkout, worktree, hook or filter of
+ * the person's repository. Disposal removes the folder.
  * @param options.key identifies the folders of earlier runs that were killed; they are removed first
  */
 export async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git' | 'key'>): Promise<ScratchFolder> {
@@ -80,7 +80,7 @@ export async function openScratchFolder({ git, key }: Pick<ScratchOptions, 'git'
   return new ScratchFolder(git, await mkdtemp(join(temporary, nameFor(key))))
 }
 
-/** Removes the folders that a killed run has left. The caller holds the run lock. */
+/** Removes the folders of a killed run. The caller holds the run lock. */
 export async function removeScratchLeft(key: string): Promise<void> {
   const temporary = await realpath(tmpdir())
   const left = (await readdir(temporary)).filter(each => each.startsWith(nameFor(key)))
@@ -129,8 +129,8 @@ export class ScratchFolder implements AsyncDisposable {
   }
 
   /**
-   * Checks out a commit as `lay` does, as the branch of a repository of its own that borrows the objects of the person's: what
-   * runs there can ask git, and changes nothing elsewhere. It ignores what the person's ignores. `gitDir`: that of this repository.
+   * Checks out a commit like `lay`, as a branch of a separate repository that borrows the person's objects: programs there
+   * can use git and change nothing elsewhere. It has the person's ignore rules. `gitDir`: of this repository.
    */
   async layRepository(
     commit: string,
@@ -157,7 +157,7 @@ export class ScratchFolder implements AsyncDisposable {
     await removeFolder(this.#folder)
   }
 
-  /** Answers the tree of the work directory in it. */
+  /** Fills an index, and returns the tree of the work directory in it. */
   async #fillIndex(
     setting: GitSetting,
     { what, at, changes }: { what: string; at: string; changes: readonly TreeEntry[] },
@@ -189,7 +189,7 @@ async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/** Gives the owner all rights on a folder, if it is there, and those in it: a gate may have left folders without them. */
+/** Gives the owner all rights on an existing folder and its subfolders: a gate may have removed them. */
 async function makeFoldersWritable(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null)
   if (!found?.isDirectory()) return

@@ -9,31 +9,31 @@ import type { PrivateGit } from '../git/private-git.ts'
 import type { Fingerprints, IgnoredNow } from './fingerprint.ts'
 import { exceptionRules, literal } from './well-known.ts'
 
-/** What the rules of a session depend on. */
+/** Inputs of a session's ignore rules. */
 interface SessionLooksOptions {
-  /** Of the file that keeps them: in the session's records, never in the work directory. */
+  /** Path of the file with the rules: in the session's records, never in the work directory. */
   path: string
-  /** Aborted when the session is to end: then no rules are kept, and it begins with those that hold when it goes on. */
+  /** Aborted when the session must end: then no rules are stored, and the resumed session starts with its own. */
   ending: AbortSignal
   state(): SessionState
-  /** Told what a person should know, a sentence each. */
+  /** Called with each remark for a person, a sentence. */
   onRemark(remark: string): void
-  /** What else is to be said of a work directory in which no round has ended yet, once it has been looked at. */
+  /** Returns further remarks on a work directory without an ended round, after the first look. */
   remarksAtStart?(git: PrivateGit): Promise<readonly string[]>
 }
 
-/** Looks at the work directory of a session at work. */
+/** Reads the work directory of a running session. */
 interface SessionLooks {
   /**
-   * Takes the fingerprint by the session's ignore rules: what a person has said meanwhile may name more files. The first look
-   * keeps the rules. Throws `GitStopped` once the signal is aborted, a `UserError` where the records have been deleted.
+   * Takes the fingerprint by the session's ignore rules; later words of a person may name more files. The first call stores
+   * the rules. Throws `GitStopped` once the signal is aborted, a `UserError` if the records have been deleted.
    */
   take(signal?: AbortSignal): Promise<string>
 }
 
 /**
- * Has the fingerprints of a work directory go by the ignore rules of a session's start; by those that files have now if it
- * was begun by a version that kept none. A session that has not begun yet gets those of now.
+ * Makes fingerprints use the ignore rules of the session's start. Sessions of a version without stored rules, and new ones,
+ * use the current rules.
  */
 export function lookBySessionRules(fingerprints: Fingerprints, options: SessionLooksOptions): SessionLooks {
   const { path, ending, state } = options
@@ -64,7 +64,7 @@ async function openRules(
   const isNew = savepoint === null && last === null && running === null
   const isToBeKept = isNew && !(await pathExists(path))
   const remarks = isToBeKept ? await keepIgnoreRules(fingerprints, path, named, signal) : []
-  // Gates may have come since, and what a person said just before it was cut off.
+  // There may be new gates, and new words of a person from just before an interrupt.
   if (!isToBeKept) await nameInRules(fingerprints, path, named)
   await followIgnoreRules(fingerprints, path)
   if (last === null && remarksAtStart !== undefined)
@@ -80,13 +80,13 @@ function recordsGone(path: string): UserError {
   )
 }
 
-/** Has fingerprints go by the rules that were kept of a session; by those that files have now if none were. */
+/** Makes fingerprints use the stored rules of a session; without them, the current rules. */
 export async function followIgnoreRules(fingerprints: Fingerprints, path: string): Promise<void> {
   const isKept = await pathExists(path)
   fingerprints.ignoreBy(isKept ? { path, ignoreAll: now => areRulesOfStart(fingerprints.git, path, now) } : null)
 }
 
-/** Whether the rules of now are word for word those that were kept when the session began. */
+/** True if the current rules equal the stored ones of the session's start. */
 async function areRulesOfStart(git: PrivateGit, path: string, now: IgnoredNow): Promise<boolean> {
   const kept = await readRegularFile(path, 2 * MOST_BYTES)
   if (kept.kind !== 'bytes') return false
@@ -94,12 +94,12 @@ async function areRulesOfStart(git: PrivateGit, path: string, now: IgnoredNow): 
   return isWhole && atStartIn(kept.bytes.toString('latin1')) === rules
 }
 
-/** What was ignored at the start, in the text that is kept. */
+/** Returns the rules of the start from the stored text. */
 function atStartIn(kept: string): string {
   return kept.slice(kept.indexOf(MARK) + MARK.length)
 }
 
-/** In which a file may be named that is looked at, though it lies among dependencies, caches or build output. */
+/** Returns the texts that may name a file to include, even among dependencies, caches or build output. */
 function textsThatName(state: SessionState): string[] {
   const goals = [state.goal, ...(state.scope === null ? [] : [state.scope.goal])]
   return [...gatesOfAll(state).flatMap(({ run, protect }) => [run, ...protect]), ...goals, ...state.personSaid]
@@ -111,7 +111,7 @@ async function keepIgnoreRules(
   named: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {
-  // Opens nested repositories, of which git lists nothing before that.
+  // This opens nested repositories; git lists none of their files before.
   const now = await fingerprints.lookByRulesOfNow(signal)
   const { rules, remarks, place } = await fingerprints.mending(async git => {
     const read = await rulesNow(git, now)
@@ -132,25 +132,22 @@ async function nameInRules({ git }: Fingerprints, path: string, named: readonly 
   if (after !== before) await writeWholeFile(path, Buffer.from(after, 'latin1'))
 }
 
-/** Exclude rules relative to git's top, in latin1: what is excepted, then what was ignored at the start, which counts more. */
+/** Returns exclude rules relative to git's top, in latin1: the exceptions, then the stronger rules of the start. */
 function sessionRules({ setting, prefix }: PrivateGit, named: readonly string[], atStart: string): string {
   const directory = join(setting.directory, prefix).replace(/\/$/, '')
   return `${exceptionRules(named, directory, prefix).map(toLatin1).join('\n')}\n${MARK}${atStart}`
 }
 
-/**
- * The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. `isWhole`:
- * there may be no others.
- */
+/** Returns the current ignore rules as one text relative to git's top; later rules win. `isWhole`: no rules are missing. */
 async function rulesNow(
   git: PrivateGit,
   now: IgnoredNow,
 ): Promise<{ rules: string; remarks: string[]; isWhole: boolean }> {
-  // What the private git directory excludes is what the person does: their global file, then their repository's own.
+  // The private git directory has the person's excludes: their global file, then their repository's own.
   const person = await readRegularFile(join(git.gitDir, 'info', 'exclude'), 2 * MOST_BYTES)
   const texts = person.kind === 'bytes' ? [person.bytes.toString('latin1')] : []
   const found = ignoreFiles(git, now)
-  // On some systems git reads one in other letters, too.
+  // On some systems git also reads the name in other case.
   const paths = found.filter(path => path.endsWith(IGNORE_FILE)).slice(0, MOST_FILES)
   let isWhole = paths.length === found.length
   const remarks: string[] = []
@@ -172,17 +169,18 @@ async function rulesNow(
   return { rules, remarks, isWhole }
 }
 
-/** The `.gitignore` files whose rules hold, in any letters: latin1 paths relative to the top, outer ones first. */
+/** Returns the effective `.gitignore` files in any case: latin1 paths relative to the top, outer ones first. */
 function ignoreFiles({ prefix }: PrivateGit, { files, ignored }: IgnoredNow): string[] {
   const above = prefix.split('/').slice(0, -1)
   const outer = above.map((_, index) => [...above.slice(0, index), IGNORE_FILE].map(toLatin1).join('/'))
-  // One that ignores itself and its folder, as caches have it, is itself ignored; one in a folder that others ignore is not named.
+  // A `.gitignore` that ignores its own folder, as in caches, is itself ignored; git does not name one in a folder that
+  // others ignore.
   const inside = [...files, ...ignored].filter(path => /(?:^|\/)\.gitignore$/i.test(path))
   const byDepth = inside.sort().sort((a, b) => a.split('/').length - b.split('/').length)
   return [...new Set([...outer, ...byDepth])]
 }
 
-/** Rules of a `.gitignore` in this folder, relative to the top. Latin1, as git reads them. */
+/** Returns the rules of a `.gitignore` in this folder, relative to the top. Latin1, as git reads them. */
 function rulesOf(text: string, folder: string): string {
   const lines = text.replace(/^\xef\xbb\xbf/, '').split(/\r?\n/)
   if (folder === '') return lines.join('\n')
@@ -191,17 +189,14 @@ function rulesOf(text: string, folder: string): string {
   const rules = lines.flatMap(line => {
     if (line.trim() === '' || line.startsWith('#')) return []
     const [negation, rule] = line.startsWith('!') ? ['!', line.slice(1)] : ['', line]
-    // A slash at the beginning or in the middle ties a rule to its folder.
+    // A slash at the start or in the middle binds a rule to its folder.
     const isTied = rule.trimEnd().replace(/\/$/, '').includes('/')
     return [`${negation}${at}/${isTied ? rule.replace(/^\//, '') : `**/${rule}`}`]
   })
   return rules.join('\n')
 }
 
-/**
- * The place and text of a rule by which nothing in the work directory counts, neither what is there nor what may come;
- * null if there is none.
- */
+/** Returns place and text of a rule that hides everything in the work directory, now and later; null: none. */
 async function ruleThatHidesAll(
   { setting, prefix }: PrivateGit,
   rules: string,
@@ -220,7 +215,7 @@ async function ruleThatHidesAll(
   return `${fromLatin1(source)}:${line} (${fromLatin1(rule)})`
 }
 
-/** Ends in the name of a file that is there for git's sake alone. */
+/** Matches names of files that only serve git. */
 const OF_GIT = /(?:^|[/!])\.git(?:ignore|keep|attributes)$/
 const IGNORE_FILE = '.gitignore'
 const MARK = '# What was ignored when the session began:\n'

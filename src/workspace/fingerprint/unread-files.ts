@@ -8,8 +8,9 @@ import { type PrivateGit, writeAttributes } from '../git/private-git.ts'
 import { literal } from './well-known.ts'
 
 /**
- * A file whose content is not read: larger than `max_file_size`, no plain file, or hidden, as it holds a secret. In a fingerprint it is an entry of mode
- * 160000, as of a submodule, whose id is a hash of size and times: git wants no object for it, and a rewind leaves it alone.
+ * A file whose content is not read: larger than `max_file_size`, not a plain file, or hidden because of a secret. Its
+ * fingerprint entry has the mode 160000 of a submodule, and a hash of size and times as id: git needs no object for it, and
+ * a rewind keeps it.
  */
 interface UnreadFile {
   /** Latin1, relative to git's top. */
@@ -17,46 +18,46 @@ interface UnreadFile {
   id: string
 }
 
-/** What is larger is not read, if nothing else is set: 2 GiB. */
+/** Default size above which a file is not read, bytes: 2 GiB. */
 export const MAX_FILE_SIZE = 2 * 1024 ** 3
 
-/** The mode of an unread file in a tree. */
+/** Mode of an unread file in a tree. */
 export const UNREAD_MODE = '160000'
 
-/** Which files are not read. */
+/** Options that decide which files are not read. */
 export interface UnreadOptions {
-  /** The size of the largest file whose content is read, bytes; `MAX_FILE_SIZE` if left out. */
+  /** Size of the largest file that is read, bytes; `MAX_FILE_SIZE` if left out. */
   maxFileSize?: number
-  /** Files that hold a secret, as of now, relative to the work directory with `/`: their content is not read. Left out: none. */
+  /** Returns files with a secret, relative to the work directory with `/`, which are not read. Undefined: none. */
   hidden?: () => readonly string[]
 }
 
-/** The unread files of a work directory, and what was said of them. */
+/** Tracks the unread files of a work directory and the warnings about them. */
 export class UnreadFiles {
   readonly #most: number
   readonly #warn: (message: string) => void
   readonly #prefix: string
   readonly #options: UnreadOptions
   readonly #told = new Set<string>()
-  /** The hidden files that the index has no content of. */
+  /** Hidden files without content in the index. */
   #isOut = ''
-  /** The ids of the unread files in the index, by path; null: not known. */
+  /** Ids of the unread files in the index, by path; null: unknown. */
   #inIndex: Map<string, string> | null = null
 
   constructor({ prefix }: PrivateGit, options: UnreadOptions, warn: (message: string) => void) {
-    // The apparent size counts, also of a sparse file.
+    // The apparent size counts, even for a sparse file.
     this.#most = options.maxFileSize ?? MAX_FILE_SIZE
     this.#prefix = toLatin1(prefix)
     this.#options = options
     this.#warn = warn
   }
 
-  /** The files that are hidden now: latin1, relative to the work directory. */
+  /** The currently hidden files: latin1, relative to the work directory. */
   get hidden(): readonly string[] {
     return hiddenBy(this.#options)
   }
 
-  /** The files that have been hidden since the last call and whose content is in the index. */
+  /** Returns files that became hidden since the last call and have content in the index. */
   async newlyHidden(git: PrivateGit): Promise<readonly string[]> {
     const hidden = this.hidden.map(path => this.#prefix + path)
     const key = hidden.join('\0')
@@ -71,14 +72,14 @@ export class UnreadFiles {
     return read.map(entry => entry.slice(entry.indexOf('\t') + 1))
   }
 
-  /** To be called when the index may be another. */
+  /** Call it when the index may have changed. */
   forgetIndex(): void {
     this.#inIndex = null
   }
 
   /**
-   * Divides paths into those that git may read, and the others, which are said once each. What is in the index as it is, and was
-   * not read, comes in neither.
+   * Divides paths into those that git may read, and unread ones, each reported once. Omits unread files that are unchanged
+   * in the index.
    */
   async divide(git: PrivateGit, paths: readonly string[]): Promise<{ read: string[]; unread: UnreadFile[] }> {
     const read: string[] = []
@@ -98,7 +99,7 @@ export class UnreadFiles {
     return { read, unread }
   }
 
-  /** Puts unread files into the index. @param others paths at which others have been put there, or taken out */
+  /** Adds unread files to the index. @param others paths at which others were added or removed */
   async stage(git: PrivateGit, others: readonly string[], files: readonly UnreadFile[]): Promise<void> {
     for (const path of others) this.#inIndex?.delete(path)
     if (files.length === 0) return
@@ -108,8 +109,8 @@ export class UnreadFiles {
   }
 
   /**
-   * Takes unread files out of the index in whose place there is a folder now: git would take it for a submodule, and not
-   * look into it. Answers whether there was one.
+   * Removes unread files from the index that are folders now: git would take them for submodules and not look inside.
+   * Returns true if there was one.
    */
   async forgetReplaced(git: PrivateGit): Promise<boolean> {
     this.#inIndex ??= await unreadIn(git)
@@ -137,7 +138,7 @@ export class UnreadFiles {
   }
 }
 
-/** Has diffs not show what files held before they were hidden. In trees paths are relative to the work directory. */
+/** Keeps diffs from showing the earlier content of hidden files. Paths in trees are relative to the work directory. */
 export async function hideInDiffs({ gitDir }: PrivateGit, options: UnreadOptions): Promise<void> {
   await writeAttributes(
     gitDir,
@@ -161,7 +162,7 @@ async function unreadIn(git: PrivateGit): Promise<Map<string, string>> {
   return new Map(unread.map(entry => [entry.slice(entry.indexOf('\t') + 1), entry.split(' ')[1] ?? '']))
 }
 
-/** Null if there is nothing, or nothing that may be looked at. Not through a promise: there may be a hundred thousand. */
+/** Returns the state of a file; null if missing or not readable. Synchronous: there may be a hundred thousand. */
 function statOf(top: string, path: string): BigIntStats | null {
   try {
     return lstatSync(pathBytes(top, path), { bigint: true, throwIfNoEntry: false }) ?? null
@@ -171,9 +172,9 @@ function statOf(top: string, path: string): BigIntStats | null {
 }
 
 /**
- * By the time at which the inode changed too, which no program can set: an agent can write over the content and set the
- * time of writing back, and a claim would be believed of files that are not those that were proved. So a mere chmod, or
- * another link to it, counts as a change as well: that costs a round more, or a line of `verify`.
+ * Returns the id of an unread file. It includes the ctime, which no program can set: otherwise an agent could change the
+ * content, reset the mtime, and get a claim accepted for other files. So a chmod or a new link also counts as a change: it
+ * costs a round or a line of `verify`.
  */
 function standIn({ mode, size, mtimeNs, ctimeNs }: BigIntStats, format: 'sha1' | 'sha256'): string {
   return createHash(format).update([mode, size, mtimeNs, ctimeNs].join(' ')).digest('hex')

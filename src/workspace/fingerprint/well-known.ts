@@ -1,6 +1,6 @@
 /**
- * Names of folders that hold dependencies and caches, and that no round's work is looked for in: once they are ignored, they
- * are left out. Of these only a file that is named counts (`exceptionRules`), for the rest changes with every run.
+ * Names of folders with dependencies and caches, never a round's work: omitted once ignored. Only a file that is named in
+ * them counts (`exceptionRules`), because the rest changes with every run.
  */
 const DEPENDENCIES_AND_CACHES = [
   ...'node_modules bower_components jspm_packages web_modules .yarn .npm .pnpm-store'.split(' '),
@@ -11,14 +11,14 @@ const DEPENDENCIES_AND_CACHES = [
   ...'.cache .parcel-cache .rpt2_cache .rts2_cache_* .fusebox .docusaurus .temp .tmp tmp'.split(' '),
 ]
 
-/** Names of folders that hold what builds, tests and programs write. One in which a file is named is looked at as a whole. */
+/** Names of folders with output of builds, tests and programs. A folder with a named file counts as a whole. */
 const OUTPUT = [
   ...'dist build out bin obj _build _site storybook-static debug cmake-build-*'.split(' '),
   ...'.next .nuxt .output .svelte-kit sdist wheels mutants.out* dist-newstyle'.split(' '),
   ...'coverage htmlcov cover lib-cov .nyc_output test-results playwright-report logs'.split(' '),
 ]
 
-/** Names of files that compilers, test runners and programs write. */
+/** Names of files written by compilers, test runners and programs. */
 const WRITTEN_FILES = [
   ...'*.py[cod] *$py.class *.class *.jar *.war *.ear *.nar *.o *.obj *.a *.lib *.so'.split(' '),
   ...'*.dylib *.dll *.exe *.exe~ *.pdb *.wasm *.test *.out *.prof *.egg *.whl *.tgz'.split(' '),
@@ -27,19 +27,19 @@ const WRITTEN_FILES = [
   ...'npm-debug.log* pip-log.txt *.pid *.pid.lock *.seed hs_err_pid* replay_pid* .DS_Store'.split(' '),
 ]
 
-/** Whether codex keeps a path in its home for itself: all but what it is configured with. */
+/** True for codex's own path in its home: all except its configuration. */
 export function isKeptByCodex(path: string): boolean {
   return !isOneOf(path.split('/', 1)[0] ?? '', CODEX_CONFIGURATION) || `${path}/`.startsWith('skills/.system/')
 }
 
-/** The text that stands in a rule for a path: no character of it is a pattern. */
+/** Returns a path as text of a rule, with all pattern characters escaped. */
 export function literal(path: string): string {
   return path.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')
 }
 
 /**
- * Exclude rules for what is well known as dependencies, caches and build output, but for the files that these texts
- * (commands and globs of gates, the goal, what a person said since) name. Pure.
+ * Returns exclude rules for known dependencies, caches and build output. Files named in these texts are exceptions: commands
+ * and globs of gates, the goal, later words of a person. Pure.
  * @param directory absolute path of the work directory
  * @param prefix the same relative to git's top, ending in `/`; empty where they are the same
  */
@@ -53,7 +53,7 @@ export function exceptionRules(texts: readonly string[], directory: string, pref
     files.add(parts.join('/'))
     if (index === -1) continue
     if (isOneOf(parts[index] ?? '', OUTPUT_NAMES)) whole.add(parts.slice(0, index + 1).join('/'))
-    // Git looks into no folder that is excluded: each on the way to the file is opened, and all else in it left out.
+    // Git does not look into excluded folders: include each parent of the file, and exclude all else in it.
     else for (let end = index + 1; end < parts.length; end += 1) folders.add(parts.slice(0, end).join('/'))
   }
   const top = `/${literal(prefix)}`
@@ -67,14 +67,14 @@ export function exceptionRules(texts: readonly string[], directory: string, pref
   ]
 }
 
-/** The parts of each path to a file that stands in these texts, relative to the work directory; at most 200. */
+/** Returns the parts of each file path in these texts, relative to the work directory; at most 200. */
 function namedPaths(texts: readonly string[], directory: string): string[][] {
   const found = new Map<string, string[]>()
   for (const text of texts) {
     for (const [word] of text.slice(0, TEXT_CHARACTERS).matchAll(/[\p{L}\p{N}_.@+~*/-]+/gu)) {
       const inside = word.startsWith(`${directory}/`) ? word.slice(directory.length + 1) : word
       const parts = inside.split('/').filter(part => part !== '.')
-      // Of a glob counts where it looks.
+      // Of a glob, only the fixed folder counts.
       const wild = parts.findIndex(part => part.includes('*'))
       const plain = wild === -1 ? parts : [...parts.slice(0, wild), '_']
       const last = (plain.at(-1) ?? '').replace(/\.+$/, '')
@@ -105,7 +105,7 @@ function namesOf(list: readonly string[]): Names {
 
 const OUTPUT_NAMES = namesOf(OUTPUT)
 const FOLDERS = namesOf([...DEPENDENCIES_AND_CACHES, ...OUTPUT])
-/** What a person writes into codex's home. */
+/** A person's files in codex's home. */
 const CODEX_CONFIGURATION = namesOf([
   ...'config.toml *.config.toml AGENTS.md AGENTS.override.md instructions.md'.split(' '),
   ...'prompts skills rules agents hooks hooks.json'.split(' '),

@@ -6,30 +6,30 @@ import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathInside, readBoundedText } from '../../platform/files.ts'
 import { findObstacle, renameAsBroken } from '../files/inside-directory.ts'
 
-/** Something at which git would wait for ever, or over which it would sit for minutes: a pipe in the place of a file. */
+/** An entry at which git would wait forever or for minutes: for example a pipe in place of a file. */
 export interface BlockingFile {
-  /** Absolute; a name that is not UTF-8 is not the very path. */
+  /** Absolute path; inexact for a name that is not UTF-8. */
   path: string
-  /** The predicate of a sentence: `is a pipe`. */
+  /** Problem as the predicate of a sentence: `is a pipe`. */
   why: string
   /**
-   * `rules`: in the work tree, a file that says what git ignores or how it reads, or one of a nested repository.
-   * `objects`: an object of the person's repository, or what names further ones. `repository`: another file of theirs.
+   * `rules`: a file with rules for ignoring or reading in the work tree or a nested repository. `objects`: an object of the
+   * person's repository, or its list of further ones. `repository`: another of its files.
    */
   kind: 'rules' | 'objects' | 'repository'
 }
 
-/** Where a git command is run; its variables say where its work tree and its objects lie. */
+/** Directory of a git command; its variables name the work tree and the objects. */
 export interface GitPlace {
   directory: string
   env: Readonly<NodeJS.ProcessEnv>
-  /** Whether the command opens files of the work tree. */
+  /** True if the command opens files of the work tree. */
   opensTree: boolean
-  /** The directories of the person's own repository that it opens; empty if `GIT_DIR` names another one. */
+  /** Returns the directories that it opens of the person's own repository; empty if `GIT_DIR` names another one. */
   repository(): Promise<readonly string[]>
 }
 
-/** Thrown in the place of a result where git would wait at files. Exit code 4: a person has to mend it. */
+/** Thrown if git would wait at files. Exit code 4: a person has to fix them. */
 export class GitBlocked extends UserError {
   readonly files: readonly BlockingFile[]
 
@@ -48,16 +48,16 @@ export class GitBlocked extends UserError {
   }
 }
 
-/** A path as it is shown: relative to the directory where it lies in there. */
+/** Returns a path for messages: relative to the directory if it is inside. */
 function shownPath(directory: string, path: string): string {
   const inside = relative(directory, path)
   return (inside.startsWith('..') ? path : inside).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?').slice(0, 300)
 }
 
-/** The blocking files in the places that matter most, found without a walk: the rules at the top, and `alternates`. */
+/** Returns the blocking files in the usual places, without a walk: the rules at the top, and `alternates`. */
 export function usualBlockingFiles(place: GitPlace): BlockingFile[] {
   const { workTree, objects } = placesOf(place)
-  // Of the person's own git it is not known what it opens.
+  // It is unknown what the person's own git opens.
   const rules =
     workTree === null || place.env.GIT_DIR === undefined
       ? []
@@ -66,8 +66,8 @@ export function usualBlockingFiles(place: GitPlace): BlockingFile[] {
 }
 
 /**
- * Looks through the work tree and the objects that git may open for files at which it would wait: at most 500,000 names.
- * For a git that has taken suspiciously long.
+ * Searches the work tree and the objects that git may open for blocking files: at most 500,000 names. For a git that takes
+ * suspiciously long.
  */
 export async function findBlockingFiles(place: GitPlace): Promise<BlockingFile[]> {
   const { workTree, objects } = placesOf(place)
@@ -91,7 +91,7 @@ function placesOf({ directory, env, opensTree }: GitPlace): { workTree: string |
 
 async function lookThroughTree(top: string, found: BlockingFile[], left: { names: number }): Promise<void> {
   const folders = [top]
-  // The list grows while it is gone through, so that what is near the top comes first.
+  // The loop extends its own list, so that entries near the top come first.
   for (const folder of folders) {
     const entries = await entriesOf(folder, left)
     const isRepository = entries.some(({ name }) => name === 'objects')
@@ -99,7 +99,7 @@ async function lookThroughTree(top: string, found: BlockingFile[], left: { names
     for (const entry of entries.filter(each => each.isDirectory())) {
       const path = join(folder, entry.name)
       if (entry.name !== '.git') folders.push(path)
-      // git opens what is in the `.git` of a nested repository; that of the top it never looks into.
+      // Git opens files in the `.git` of a nested repository, but not in the one at the top.
       else if (folder !== top) await lookThrough(path, inner => special(inner, 'rules'), found, left)
     }
   }
@@ -132,7 +132,7 @@ async function entriesOf(folder: string, left: { names: number }) {
   return entries
 }
 
-/** These folders of objects, and those that their files `info/alternates` name. */
+/** Returns these folders of objects, and those in their `info/alternates`. */
 async function withAlternates(folders: readonly string[]): Promise<string[]> {
   const all = new Set(folders)
   for (const folder of all) {
@@ -148,7 +148,7 @@ function add(found: BlockingFile[], file: BlockingFile | null): void {
   if (file !== null && found.length < MOST_FOUND) found.push(file)
 }
 
-/** git does not follow a link to one; a link that leads to a pipe is refused by older ones only when it is too late. */
+/** Checks a rules file. Git follows no link to one; older versions notice a link to a pipe too late. */
 function ruleFile(path: string): BlockingFile | null {
   const stat = statOf(path)
   if (stat?.isFile() && stat.size > MOST_BYTES) return { path, why: 'is larger than 32 MiB', kind: 'rules' }
@@ -165,18 +165,18 @@ function special(path: string, kind: BlockingFile['kind']): BlockingFile | null 
   return { path, why: `is ${kindOfSpecial(stat)}, at which git would wait for ever`, kind }
 }
 
-/** A socket cannot be opened, and the null device ends at once: git's own file system monitor has one, and hooks are turned off by a link to the other. */
+/** True if git would wait at this entry. Not for sockets (cannot be opened) and the null device (ends at once). */
 function isWaitedAt(stat: Stats): boolean {
   const isNull = stat.isCharacterDevice() && stat.rdev === statOf(devNull)?.rdev
   return stat.isFIFO() || stat.isBlockDevice() || (stat.isCharacterDevice() && !isNull)
 }
 
-/** What something is that is neither a file nor a folder nor a link. */
+/** Returns the kind of an entry that is not a file, folder or link. */
 export function kindOfSpecial(stat: Pick<Stats, 'isFIFO' | 'isSocket'>): string {
   return stat.isFIFO() ? 'a pipe' : stat.isSocket() ? 'a socket' : 'a device'
 }
 
-/** Of a link, what it leads to. */
+/** Returns the state of an entry, or of a link's target. */
 function statOf(path: string): Stats | null {
   try {
     return lstatSync(path).isSymbolicLink() ? statSync(path) : lstatSync(path)
@@ -186,7 +186,7 @@ function statOf(path: string): Stats | null {
 }
 
 const RULE_FILES: ReadonlySet<string> = new Set(['.gitignore', '.gitattributes'])
-/** What git opens of a folder to find out whether it is a repository. */
+/** Files that git opens to detect a repository. */
 const REPOSITORY_FILES: ReadonlySet<string> = new Set(['HEAD', 'commondir'])
 const ALTERNATES = join('info', 'alternates')
 const MOST_NAMES = 500_000
@@ -194,7 +194,7 @@ const MOST_FOUND = 10_000
 const MOST_FOLDERS = 100
 const MOST_BYTES = 32 * 1024 * 1024
 
-/** Runs an action again for as long as what it has thrown could be mended; at most 20 times. */
+/** Repeats an action while its error can be fixed; at most 20 times. */
 export async function mending<T>(
   action: () => Promise<T>,
   mend: (error: unknown) => Promise<boolean> | false,
@@ -208,20 +208,17 @@ export async function mending<T>(
   }
 }
 
-/** The object, or file that names further ones, at which git would wait; null if that was not what was thrown. */
+/** Returns the object, or the list of further ones, at which git would wait; null: another error. */
 export function blockedObject(error: unknown): BlockingFile | null {
   return error instanceof GitBlocked ? (error.files.find(({ kind }) => kind === 'objects') ?? null) : null
 }
 
-/** Says that the objects of the person's repository are done without. */
+/** Returns the warning that codemachine no longer borrows objects of the person's repository. */
 export function notBorrowed(directory: string, { path, why }: BlockingFile): string {
   return `${shownPath(directory, path)} ${why}: codemachine reads no objects of the repository any more.`
 }
 
-/**
- * Renames the files of the work directory at which git would wait, so that it does not; false if that was not what was
- * thrown, or one of them cannot be renamed.
- */
+/** Renames the blocking files of the work directory; false for another error, or if a rename fails. */
 export async function putAside(error: unknown, directory: string, warn: (message: string) => void): Promise<boolean> {
   const files = error instanceof GitBlocked ? error.files.filter(({ kind }) => kind === 'rules') : []
   for (const { path, why } of files) {

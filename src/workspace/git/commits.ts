@@ -18,16 +18,16 @@ import { changedFiles } from './trees.ts'
 export interface Commit {
   commit: string
   subject: string
-  /** When it was committed, ISO 8601. */
+  /** Time of the commit, ISO 8601. */
   date: string
 }
 
-/** Commits, oldest first; or a clause that says why they are not known. */
+/** Commits, oldest first; or a clause on why they are unknown. */
 type CommitsBetween = { commits: readonly Commit[] } | { problem: string }
 
 /**
- * The commits after `from` up to `to`, along first parents; a merge counts as one commit. None if `from` is `to`. The
- * person's own git configuration is not used.
+ * Returns the commits after `from` up to `to`, along first parents; a merge counts as one commit. None if `from` is `to`.
+ * Does not use the person's git configuration.
  */
 export async function commitsBetween(git: PrivateGit, from: string, to: string): Promise<CommitsBetween> {
   if (from === to) return { commits: [] }
@@ -45,12 +45,12 @@ export async function commitsBetween(git: PrivateGit, from: string, to: string):
   return { commits: await firstParentCommits(setting, from, to) }
 }
 
-/** The first 12 digits of a commit's hash, as shown to a person. */
+/** Returns the first 12 digits of a commit's hash, for persons. */
 export function shortHash(commit: string): string {
   return commit.slice(0, 12)
 }
 
-/** Leaves out commits that were merged from elsewhere: they do not descend from `from`. */
+/** Returns the commits without those merged from elsewhere, which do not descend from `from`. */
 async function firstParentCommits(setting: GitSetting, from: string, to: string): Promise<Commit[]> {
   const range = ['--end-of-options', `${from}..${to}`]
   const later = new Set((await runGitOrThrow(setting, ['rev-list', '--ancestry-path', ...range])).split('\n'))
@@ -65,7 +65,7 @@ async function firstParentCommits(setting: GitSetting, from: string, to: string)
     .reverse()
 }
 
-/** The file that lists where a shallow clone's history is cut; `null` if the history is complete. */
+/** Returns the file with the cuts of a shallow clone's history; `null`: the history is complete. */
 async function shallowFile({ repository }: PrivateGit): Promise<string | null> {
   if (repository === null) return null
   const path = join(repository.commonDir, 'shallow')
@@ -73,7 +73,7 @@ async function shallowFile({ repository }: PrivateGit): Promise<string | null> {
   return found?.isFile() && found.size > 0 ? path : null
 }
 
-/** Names the file to git, which takes a cut history for a broken one otherwise. */
+/** Passes the file to git, which otherwise takes a cut history for a broken one. */
 function withShallow(setting: GitSetting, path: string | null): GitSetting {
   return path === null ? setting : withVariables(setting, { GIT_SHALLOW_FILE: path })
 }
@@ -85,14 +85,14 @@ async function isThere(setting: GitSetting, commit: string): Promise<boolean> {
 /** A commit of the person's repository since the last savepoint. */
 export interface NewCommit {
   commit: string
-  /** On one line, without control characters, at most 200 columns. */
+  /** Subject on one line, without control characters, at most 200 columns. */
   subject: string
 }
 
 /**
- * The newest 20 commits reachable from `head` and not from the one before, oldest first; all where there was none before.
- * None if `before` is null, for then nothing is known of it. Read through the private git directory, so the person's
- * config does not apply.
+ * Returns the newest 20 commits reachable from `head` and not from the previous one, oldest first; without a previous one,
+ * from all. None if `before` is null: nothing is known. Reads through the private git directory, so the person's config has
+ * no effect.
  */
 export async function newCommits(
   git: PrivateGit,
@@ -127,8 +127,8 @@ const MOST_COMMITS = 20
 const PLAIN_LOG = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding=UTF-8']
 
 /**
- * Whether a commit of the person's repository contains the whole fingerprint `tree`, so that nothing is uncommitted.
- * `null` if that cannot be known: the commit cannot be read, or it has submodules.
+ * Returns true if a commit of the person's repository contains the whole fingerprint `tree`. `null` if unknown: the commit
+ * is unreadable or has submodules.
  */
 export async function isFullyCommitted(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
   const held = await treeOfCommit(git, commit)
@@ -139,8 +139,7 @@ export async function isFullyCommitted(git: PrivateGit, commit: string, tree: st
 }
 
 /**
- * The oldest of the last 500 commits up to `head` that holds the whole fingerprint `tree` and no more; null if none does. Needs
- * no lock.
+ * Returns the oldest of the last 500 commits up to `head` with exactly the fingerprint `tree`; null: none. Needs no lock.
  */
 export async function commitWithTree(git: PrivateGit, head: string, tree: string): Promise<string | null> {
   const setting = withShallow(withoutIndex(git), await shallowFile(git))
@@ -154,8 +153,8 @@ export async function commitWithTree(git: PrivateGit, head: string, tree: string
 const MOST_SEARCHED = 500
 
 /**
- * The paths that have changed from the fingerprint `first` to `tree` and are otherwise in a commit of the person's repository, in
- * git's order; null if that cannot be known.
+ * Returns the changed paths from the fingerprint `first` to `tree` that a commit of the person's repository lacks, in git's
+ * order; null: unknown.
  */
 export async function uncommittedPaths(
   git: PrivateGit,
@@ -170,8 +169,8 @@ export async function uncommittedPaths(
 }
 
 /**
- * The tree of the work directory in a commit, as a fingerprint of it is: without `RUNTIME_FOLDER`. Null if the commit cannot be
- * read, or does not have the directory. It is written to the private git directory; the caller holds the run lock.
+ * Returns the tree of the work directory in a commit like a fingerprint, without `RUNTIME_FOLDER`. Null if the commit is
+ * unreadable or lacks the directory. Writes it to the private git directory; the caller holds the run lock.
  */
 export async function treeOfCommit(git: PrivateGit, commit: string): Promise<string | null> {
   const tree = await idOf(git, treeRevision(git, commit))
@@ -194,8 +193,8 @@ async function idOf({ setting }: PrivateGit, revision: string): Promise<string |
   return ok ? stdout.trim() : null
 }
 
-/** The git revision of the work directory's tree in a commit: `<commit>^{tree}` or `<commit>:<prefix>`. */
+/** Returns the git revision of the work directory's tree in a commit: `<commit>^{tree}` or `<commit>:<prefix>`. */
 export function treeRevision({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
-  // Names go to git in UTF-8, as they are.
+  // Git gets names unchanged, in UTF-8.
   return prefix === '' ? `${commit}^{tree}` : `${commit}:${prefix.slice(0, -1)}`
 }

@@ -7,9 +7,8 @@ import { findProgram } from '../../platform/run-process.ts'
 import { findRepository, type PersonRepository, readLine } from './git.ts'
 
 /**
- * Finds git on the PATH and returns its absolute path. Folders where agents that work in `workTree` can write are
- * skipped: a program called `git` there (npx puts `node_modules/.bin` on the PATH) would run outside of the sandbox.
- * Throws a `UserError` if none is left.
+ * Finds git on the PATH and returns its absolute path. Skips folders that agents of `workTree` can write: a `git` there
+ * would run outside of the sandbox (npx adds `node_modules/.bin` to the PATH). Throws a `UserError` if none is left.
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const where = await writableIn(workTree, env)
@@ -25,8 +24,7 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
 }
 
 /**
- * Where agents that work in a directory can write, or what they write can come to lie: in all work trees of the repository
- * around it, for what they commit is landed there.
+ * Returns the places that agents of a directory can write directly or by landed commits: all work trees of its repository.
  * @param elsewhere as for `writableByAgents`
  */
 export async function writableIn(
@@ -41,8 +39,8 @@ export async function writableIn(
 }
 
 /**
- * The tops of the work trees of a repository, without running git; at most 1,000 linked ones. Agents can write where these are
- * listed, so one counts only if its `.git` leads back to the repository.
+ * Returns the tops of a repository's work trees, without git; at most 1,000 linked ones. Agents can write their list, so an
+ * entry counts only if its `.git` leads back to the repository.
  */
 export async function workTreesOf({
   root,

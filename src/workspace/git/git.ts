@@ -12,17 +12,17 @@ import {
   usualBlockingFiles,
 } from './blocking-files.ts'
 
-/** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
+/** The result of a git command. Texts are latin1, which preserves names in any encoding. */
 export interface GitResult {
   ok: boolean
   stdout: string
   stderr: string
 }
 
-/** Thrown by `runGitOrThrow`, or by a caller of `runGit`, when a git command that has to succeed fails. */
+/** Thrown by `runGitOrThrow` or a caller of `runGit` if a required git command fails. */
 export class GitError extends Error {
   override readonly name = 'GitError'
-  /** The last line that git wrote, which is its reason; the whole message where it wrote none. */
+  /** Last line of git, which is its reason; without output, the whole message. */
   readonly reason: string
 
   constructor(args: readonly string[], { stderr }: GitResult) {
@@ -32,7 +32,7 @@ export class GitError extends Error {
   }
 }
 
-/** Thrown by `runGit` where its signal was aborted: nobody waits for the answer any more. */
+/** Thrown by `runGit` once its signal is aborted: nobody waits for the result. */
 export class GitStopped extends Error {
   override readonly name = 'GitStopped'
 }
@@ -42,17 +42,17 @@ export interface GitSetting {
   /** Absolute path of the program. */
   program: string
   directory: string
-  /** The whole environment; nothing is inherited. */
+  /** Whole environment; git inherits nothing. */
   env: NodeJS.ProcessEnv
-  /** How it is run; left out: by `runProcess`, as between two rounds. */
+  /** Function to run it; undefined: `runProcess`, as between two rounds. */
   run?: typeof runProcess
-  /** Ends it; `GitStopped` is thrown then. */
+  /** Aborts it with `GitStopped`. */
   signal?: AbortSignal
 }
 
 /**
- * Runs git and collects its output (up to 256 MiB). A failure is a value; what `callGit` throws is thrown. `input` is
- * latin1 text for stdin.
+ * Runs git and collects its output (up to 256 MiB). A failure is a value; errors of `callGit` are thrown. `input` is latin1
+ * text for stdin.
  */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
   const { exitCode, stdout, stderr, failure } = await callGit(setting, args, {
@@ -63,8 +63,8 @@ export async function runGit(setting: GitSetting, args: readonly string[], input
 }
 
 /**
- * Runs git for at most ten minutes, or an hour where the command reads or writes many files. Its output is latin1. Throws
- * `GitBlocked` where it would wait at a file, a `UserError` (exit code 4) where its time is over, and `GitStopped`.
+ * Runs git for at most ten minutes, or an hour if the command reads or writes many files. Its output is latin1. Throws
+ * `GitBlocked` if it would wait at a file, a `UserError` (exit code 4) after its time, and `GitStopped`.
  */
 export async function callGit(
   setting: GitSetting,
@@ -84,8 +84,8 @@ export async function callGit(
 }
 
 /**
- * Runs git, and ends it where it waits at a file, as soon as that is found: `blocking` has it then. What was printed by the time
- * that it was ended is in the result.
+ * Runs git, and ends it once a file is found at which it waits: `blocking` has these files. The result has the output up to
+ * then.
  */
 export async function watchGit(
   setting: GitSetting,
@@ -108,7 +108,7 @@ function placeOf({ directory, env }: GitSetting, command: string): GitPlace {
   }
 }
 
-/** While git runs: has `signal` aborted once it has taken long and there is a file at which it would wait. */
+/** Watches a running git: aborts `signal` once git takes long and a blocking file exists. */
 class BlockWatch implements Disposable {
   readonly #over = new AbortController()
   readonly #place: GitPlace
@@ -129,7 +129,7 @@ class BlockWatch implements Disposable {
     this.#timer = undefined
   }
 
-  /** Again and again, each time after ten times as long: it may come later. */
+  /** Repeats the search, each time after a ten times longer delay: a blocking file may appear later. */
   #lookIn(ms: number): void {
     const timer = setTimeout(async () => {
       this.found = await findBlockingFiles(this.#place)
@@ -149,12 +149,12 @@ function tooSlow(directory: string, command: string, ms: number): UserError {
   )
 }
 
-/** The git command among its arguments, after the options that come before it. */
+/** Returns the git command in its arguments, after its options. */
 function commandOf(args: readonly string[]): string {
   return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? ''
 }
 
-/** Commands that may read or write every file or object that there is. */
+/** Commands that may read or write every file or object. */
 const READS_MANY: ReadonlySet<string> = new Set(
   'status update-index checkout-index read-tree pack-objects index-pack repack prune add commit checkout merge worktree'.split(
     ' ',
@@ -166,7 +166,7 @@ const OPENS_TREE: ReadonlySet<string> = new Set(
 )
 const SHORT_MS = 10 * 60_000
 const LONG_MS = 60 * 60_000
-/** After how long it is looked whether git waits at a file, ms. */
+/** Delay before the first search for a blocking file, ms. */
 const LOOK_MS = 2_000
 
 /** Runs git and returns its stdout. Throws a `GitError` if it fails. */
@@ -176,54 +176,54 @@ export async function runGitOrThrow(setting: GitSetting, args: readonly string[]
   return result.stdout
 }
 
-/** Decodes a text of git's, which is latin1, as UTF-8. */
+/** Decodes git's latin1 text as UTF-8. */
 export function fromLatin1(text: string): string {
   return Buffer.from(text, 'latin1').toString('utf8')
 }
 
-/** A text as `runGit` takes it: its UTF-8 bytes as latin1. */
+/** Encodes a text for `runGit`: its UTF-8 bytes as latin1. */
 export function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
-/** Paths as arguments of git, which are no latin1: each as it is, composed, and decomposed as other systems name files. */
+/** Returns paths as (not latin1) arguments of git: unchanged, composed, and decomposed as on other systems. */
 export function pathArguments(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap(path => [path, path.normalize('NFC'), path.normalize('NFD')]))]
 }
 
-/** The entries of a list of git's in which each is followed by a NUL. */
+/** Returns the entries of git's NUL-terminated list. */
 export function splitAtNul(list: string): string[] {
   const entries = list.split('\0')
   entries.pop()
   return entries
 }
 
-/** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
+/** Returns the absolute path of a latin1 path below a directory, as bytes. File names may have any encoding. */
 export function pathBytes(directory: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
 }
 
-/** The same setting with other variables. */
+/** Returns the setting with these variables. */
 export function withVariables(setting: GitSetting, variables: NodeJS.ProcessEnv): GitSetting {
   return { ...setting, env: { ...setting.env, ...variables } }
 }
 
-/** Git options that keep an index in one file: the shared part of a split one would stay in the private git directory. */
+/** Git options for an index in one file: the shared part of a split one would stay in the private git directory. */
 export const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']
 
 /**
- * Copies an index with its time of writing. Git compares whole seconds, and reads a file again that was written in the
- * second of the index or later: a copy that seems younger hides a change of the same length within that second.
+ * Copies an index with its mtime. Git compares whole seconds, and reads files again that were written in the index's second
+ * or later. A copy that seems younger would hide a change of the same length in that second.
  */
 export async function copyIndex(from: string, to: string): Promise<void> {
-  // A look before the copy, for the index may be replaced meanwhile: too old a time only reads more files.
+  // Read the time first, as the index may be replaced: a too old time only makes git read more.
   const { atime, mtime } = await stat(from)
   await copyFile(from, to)
   await utimes(to, atime, mtime)
 }
 
 /**
- * An environment in which git reads none of the person's configuration or hooks, nor the repository it is called from.
+ * Returns an environment in which git reads neither the person's configuration or hooks, nor the repository of its caller.
  */
 export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): NodeJS.ProcessEnv {
   return {
@@ -238,16 +238,16 @@ export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): 
   }
 }
 
-/** The environment without `GIT_*` variables, which a hook or another tool that started codemachine may have set. */
+/** Returns the environment without `GIT_*` variables, which a hook or tool around codemachine may have set. */
 export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
 }
 
 const OUTPUT_BYTES = 256 * 1024 * 1024
 
-/** The person's git repository around a directory. All paths are absolute. */
+/** The person's git repository that contains a directory. All paths are absolute. */
 export interface PersonRepository {
-  /** The top of the work tree: the folder that holds `.git`. */
+  /** Top of the work tree: the parent of `.git`. */
   root: string
   /** The work tree's own git directory (HEAD, index). */
   gitDir: string
@@ -255,7 +255,7 @@ export interface PersonRepository {
   commonDir: string
 }
 
-/** The commit and branch that a repository has checked out. */
+/** The checked-out commit and branch of a repository. */
 export interface Head {
   /** `null` for a branch without a commit, or if the references cannot be read (reftable). */
   commit: string | null
@@ -283,7 +283,7 @@ export async function readHead({ gitDir, commonDir }: PersonRepository): Promise
   return { commit: await resolveRef(commonDir, ref), branch }
 }
 
-/** Where git looks for what it reads of the repository around a directory; a linked worktree has two places. */
+/** Returns the directories that git reads of the repository around a directory; a linked worktree has two. */
 async function repositoryDirectories(directory: string): Promise<readonly string[]> {
   const repository = await findRepository(directory).catch(() => null)
   if (repository === null) return [join(directory, '.git')]
@@ -295,12 +295,12 @@ async function gitDirectoryOf(root: string): Promise<string | null> {
   const found = await stat(path).catch(() => null)
   if (found === null) return null
   const gitDir = found.isDirectory() ? path : await readPointer(path, root)
-  // Like git, go on searching if `.git` is something else.
+  // Like git, continue the search if `.git` is something else.
   if (gitDir === null || (await stat(join(gitDir, 'HEAD')).catch(() => null)) === null) return null
   return realpath(gitDir).catch(() => null)
 }
 
-/** The target of a `.git` file, as worktrees and submodules have it. */
+/** Returns the target of a `.git` file of a worktree or submodule. */
 async function readPointer(path: string, root: string): Promise<string | null> {
   const line = await readLine(path)
   const target = line?.match(/^gitdir: (.+)$/)?.[1]
@@ -335,7 +335,7 @@ async function readPackedRef(commonDir: string, ref: string): Promise<string | n
   return isHash(hash) ? hash : null
 }
 
-/** The first line of a small file such as a reference; null if there is none. */
+/** Returns the first line of a small file such as a reference; null: none. */
 export async function readLine(path: string): Promise<string | null> {
   const file = await readTextFile(path, LINE_BYTES)
   if (file.kind !== 'text') return null
@@ -356,7 +356,7 @@ function isHash(text: string): boolean {
 }
 
 const BRANCHES = 'refs/heads/'
-// What HEAD of a reftable repository says, for programs that know only files.
+// Branch in HEAD of a reftable repository, for programs that only know files.
 const REFTABLE_BRANCH = '.invalid'
 const MOST_SYMBOLIC_STEPS = 5
 const LINE_BYTES = 16 * 1024
@@ -377,7 +377,7 @@ export function writeToPrivateGit<T>(gitDir: string, write: () => Promise<T>): P
   })
 }
 
-/** Git does not always report a full disk as the reason. */
+/** True if a full disk is the cause, which git does not always report. */
 async function failedForRoom(gitDir: string, error: GitError): Promise<boolean> {
   return isNoRoom(error) || (await lacksRoom(gitDir))
 }
@@ -393,12 +393,12 @@ export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
 
 const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)|\.tmp$/
 
-/** The environment variable that lets git also read objects of the person's repository; empty if there is none. */
+/** Returns the environment variable to borrow objects of the person's repository; empty if there is none. */
 export function borrowedObjectsEnvironment(repository: PersonRepository | null): NodeJS.ProcessEnv {
   return repository === null ? {} : { [ALTERNATES]: quotePath(join(repository.commonDir, 'objects')) }
 }
 
-/** The same setting without the person's objects. */
+/** Returns the setting without the person's objects. */
 export function withoutBorrowedObjects(setting: GitSetting): GitSetting {
   const { [ALTERNATES]: _, ...env } = setting.env
   return { ...setting, env }
@@ -412,8 +412,8 @@ function quotePath(path: string): string {
 const ALTERNATES = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
 
 /**
- * Keeps only those lines of a git config that `git init`, `git config user.*`, `git remote add` and `git branch
- * --track` write. Stricter than git's own parser, so that git reads every kept line in the same way.
+ * Returns only the lines of a git config that `git init`, `git config user.*`, `git remote add` and `git branch --track`
+ * write. Stricter than git's own parser, so that git reads each line equally.
  */
 export function plainConfig(text: string): string {
   const kept: string[] = []
@@ -424,7 +424,7 @@ export function plainConfig(text: string): string {
       section = { header: line, name: sectionName(header), isWritten: false }
       continue
     }
-    // A header that is not understood ends the section before it.
+    // An unknown header ends the previous section.
     if (line.trimStart().startsWith('[')) section = null
     if (section === null || !isPlain(section.name, line)) continue
     if (!section.isWritten) kept.push(section.header)

@@ -10,8 +10,8 @@ import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git
 import { ABSENT, RAW_DIFF, rawDifferences } from './trees.ts'
 
 /**
- * Copies the objects of a tree into the private git directory, as one pack, which is on disk when this resolves. The
- * person's `git gc` can then delete nothing of the tree.
+ * Copies the objects of a tree into the private git directory as one pack, on disk when this resolves. The person's `git gc`
+ * can then delete none of them.
  * @param base a tree that is complete there already; `null` if there is none
  */
 export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
@@ -34,8 +34,8 @@ export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: s
 }
 
 /**
- * Checks the objects' hashes. An agent can write to the repository that objects are borrowed from, and could store
- * other content under a hash; git itself does not check.
+ * Checks the objects' hashes. An agent can write to the borrowed repository and store other content under a hash; git itself
+ * does not check that.
  */
 async function verify(git: PrivateGit, pack: string): Promise<void> {
   const path = join(git.gitDir, 'objects', 'pack', pack)
@@ -48,7 +48,7 @@ async function verify(git: PrivateGit, pack: string): Promise<void> {
 
 /** Combines packs and loose objects if there are more than 12 packs, or about 2,000 loose objects. Deletes no object. */
 export async function repackObjects(git: PrivateGit): Promise<void> {
-  // Of the 256 folders of loose objects one tells of all, as for `git gc`.
+  // One of the 256 folders of loose objects is a sample, as for `git gc`.
   const some = await readdir(join(git.gitDir, 'objects', '17')).catch(() => [])
   if (some.length <= MOST_LOOSE / 256 && (await ownPacks(git)).length <= MOST_PACKS) return
   const setting = withOwnObjectsOnly(git)
@@ -57,19 +57,19 @@ export async function repackObjects(git: PrivateGit): Promise<void> {
   if (!ok) await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-k', '-q'])
 }
 
-/** Deletes every object that no reference leads to. The caller has removed the index, which refers to other objects. */
+/** Deletes every unreferenced object. The caller has removed the index, which refers to other objects. */
 export async function pruneObjects(git: PrivateGit): Promise<void> {
   const setting = withOwnObjectsOnly(git)
   await runGitOrThrow(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-q'])
   await runGitOrThrow(setting, ['prune', '--expire=now'])
 }
 
-/** Whether the private git directory has an object; git is asked only of one that lies in no file of its own. */
+/** True if the private git directory has an object; asks git only without a file for it. */
 export async function hasObject({ gitDir }: PrivateGit, setting: GitSetting, id: string): Promise<boolean> {
   return (await pathExists(looseObject(gitDir, id))) || (await runGit(setting, ['cat-file', '-e', id])).ok
 }
 
-/** Stores a commit, so that it is on the disk when this resolves, and answers its id; for less than it takes to start a git. */
+/** Stores a commit, on disk when this resolves, and returns its id. Faster than the start of git. */
 export async function writeCommit({ gitDir, objectFormat }: PrivateGit, text: string): Promise<string> {
   const object = Buffer.from(`commit ${Buffer.byteLength(text)}\0${text}`)
   const id = createHash(objectFormat).update(object).digest('hex')
@@ -77,7 +77,7 @@ export async function writeCommit({ gitDir, objectFormat }: PrivateGit, text: st
   return id
 }
 
-/** Sets a reference in a private git directory, so that it is on the disk when this resolves. */
+/** Sets a reference in a private git directory, on disk when this resolves. */
 export async function writeReference({ gitDir }: Pick<PrivateGit, 'gitDir'>, name: string, id: string): Promise<void> {
   await writeSynced(join(gitDir, name), `${id}\n`, ['update-ref', name])
 }
@@ -86,7 +86,7 @@ function looseObject(gitDir: string, id: string): string {
   return join(gitDir, 'objects', id.slice(0, 2), id.slice(2))
 }
 
-/** Throws a `GitError`, as of these arguments, if it cannot be written. The caller holds the run lock. */
+/** Writes a file to disk; on failure throws a `GitError` of these arguments. The caller holds the run lock. */
 async function writeSynced(path: string, content: string | Buffer, args: readonly string[]): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true })
@@ -97,7 +97,7 @@ async function writeSynced(path: string, content: string | Buffer, args: readonl
   }
 }
 
-/** Resolves when the names in a folder are on the disk. Windows opens no folders, and needs none of this. */
+/** Resolves when a folder's names are on disk. Windows cannot open folders and does not need this. */
 async function syncFolder(path: string): Promise<void> {
   try {
     await using folder = await open(path, 'r')
@@ -125,18 +125,15 @@ export interface TreeEntry {
   path: string
 }
 
-/**
- * Changes that were uncommitted at a commit, and so stayed in the work directory through the following commits until
- * one of them touched the file.
- */
+/** Uncommitted changes at a commit that stayed in the work directory, each until a later commit touched the file. */
 export interface CarriedChanges {
-  /** The changes still there at commit `index`, from 0. */
+  /** Returns the changes that remain at commit `index`, from 0. */
   at(index: number): readonly TreeEntry[]
-  /** The first submodule that was set to another commit by then; `null` if there is none. */
+  /** Returns the first submodule set to another commit by then; `null`: none. */
   submoduleChanged(index: number): string | null
 }
 
-/** The changes of `tree` (a fingerprint) against the commit `from`, carried through the commits that follow it. */
+/** Returns the changes of `tree` (a fingerprint) against the commit `from`, carried through the later commits. */
 export async function carriedChanges(
   git: PrivateGit,
   { from, tree, commits }: { from: string; tree: string; commits: readonly string[] },
@@ -164,14 +161,14 @@ async function uncommitted(git: PrivateGit, from: string, tree: string): Promise
   return await entriesBetween(git, known.ok ? known.stdout.trim() : EMPTY_TREE[git.objectFormat], tree)
 }
 
-/** A file as one tree has it, and whether the other has none of this path. */
+/** A file in one tree; `isNew`: the other tree has no such path. */
 interface ChangedEntry extends TreeEntry {
   isNew: boolean
 }
 
 /**
- * What makes one tree of a work directory the other, without files of which the content was not read. Deletions first, as
- * a folder may take the place of a submodule. Throws a `GitError` if a tree is gone.
+ * Returns the entries that turn one tree of a work directory into the other, without unread files. Deletions first, because
+ * a folder may replace a submodule. Throws a `GitError` if a tree is missing.
  */
 export async function entriesBetween(git: PrivateGit, before: string, tree: string): Promise<ChangedEntry[]> {
   const { setting, prefix } = git
@@ -184,10 +181,10 @@ export async function entriesBetween(git: PrivateGit, before: string, tree: stri
     .sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
 }
 
-/** Of a submodule, and of an unread file, which has no content to check out. */
+/** Mode of a submodule, and of an unread file, which has no content to check out. */
 const SUBMODULE = '160000'
 
-/** The ids of an empty file and an empty tree, by hash. */
+/** Ids of an empty file and an empty tree, by hash. */
 export const EMPTY_BLOB = {
   sha1: 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391',
   sha256: '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813',

@@ -24,16 +24,16 @@ import {
   writeToPrivateGit,
 } from './git.ts'
 
-/** The location of a private git directory, and the work directory that it is for. */
+/** The location of a private git directory, and its work directory. */
 export interface PrivateGitOptions {
-  /** Where agents cannot write. Created if missing. */
+  /** Directory that agents cannot write. Created if missing. */
   gitDir: string
   /** Real path of the work directory. */
   directory: string
   /** The person's repository around the work directory: its objects are borrowed, its ignore rules apply. */
   repository: PersonRepository | null
   env: NodeJS.ProcessEnv
-  /** Whether objects of the person's repository are read; left out: they are. */
+  /** True to borrow objects of the person's repository; the default. */
   borrows?: boolean
 }
 
@@ -43,15 +43,15 @@ export interface PrivateGitOptions {
  */
 export interface PrivateGit extends PrivateGitLocation {
   repository: PersonRepository | null
-  /** The work directory relative to git's top, ending in `/`; empty where they are the same. */
+  /** Work directory relative to git's top, ending in `/`; empty if they are equal. */
   prefix: string
-  /** Whether git can write many files at once into one pack instead of a loose object each: git 2.38 and newer. */
+  /** Resolves with true if git can write many files into one pack instead of loose objects: git 2.38 and newer. */
   packsInBulk(): Promise<boolean>
 }
 
 /**
- * Opens or creates the private git directory. A broken one is repaired and keeps its objects and references; one that
- * cannot be repaired is renamed to `<gitDir>.broken`, replacing an earlier one. The caller holds the run lock.
+ * Opens or creates the private git directory. Repairs a broken one and keeps its objects and references. Renames an
+ * irreparable one to `<gitDir>.broken`, replacing an earlier one. The caller holds the run lock.
  */
 export async function openPrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
   const { gitDir, directory, repository, env } = options
@@ -65,8 +65,8 @@ export async function openPrivateGit(options: PrivateGitOptions): Promise<Privat
 }
 
 /**
- * Opens the private git directory without the run lock: nothing is created, repaired or removed, and the index is a
- * copy, which `forget` removes. `null` if there is no usable one.
+ * Opens the private git directory without the run lock: creates, repairs and removes nothing, and copies the index, which
+ * `forget` removes. `null` if there is no usable one.
  */
 export async function openPrivateGitReadOnly(
   options: PrivateGitOptions,
@@ -86,20 +86,20 @@ export async function openPrivateGitReadOnly(
 }
 
 /**
- * A setting to run git on objects alone. No index is read or locked; without a work tree a diff or a pack reads no
- * `.gitattributes` there, at which it might wait for ever.
+ * Returns a setting to run git on objects only. It reads and locks no index. Without a work tree, a diff or pack reads no
+ * `.gitattributes`, at which it might wait forever.
  */
 export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
   const { GIT_WORK_TREE: _, ...env } = setting.env
   return withVariables({ ...setting, env }, { GIT_INDEX_FILE: join(gitDir, 'no-index') })
 }
 
-/** As `withoutIndex`, with only the objects of the private git directory itself, without borrowed ones. */
+/** As `withoutIndex`, with only the private git directory's own objects, not borrowed ones. */
 export function withOwnObjectsOnly(git: PrivateGit): GitSetting {
   return withoutBorrowedObjects(withoutIndex(git))
 }
 
-/** Recreates a git directory that has become unusable; leaves a good one alone. */
+/** Recreates an unusable git directory; does not touch a good one. */
 export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   await preparePrivateGit(git, () => readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => ''))
 }
@@ -124,7 +124,7 @@ async function locatePrivateGit(options: PrivateGitOptions, program: string): Pr
 }
 
 /**
- * Whether the person's rules ignore the whole work directory. The rules above it then must not apply, or it would seem
+ * True if the person's rules ignore the whole work directory. Then the rules above it must not apply, or it would seem
  * empty.
  */
 async function isIgnored({ prefix, setting }: PrivateGit): Promise<boolean> {
@@ -156,50 +156,50 @@ function prefixOf(top: string, directory: string): string {
 
 const CONFIG_BYTES = 1024 * 1024
 
-/** A private git directory, and the setting to run git on it. */
+/** A private git directory, and the setting to run git in it. */
 interface PrivateGitLocation {
   gitDir: string
-  /** Its `directory` is the top, to which all paths of the index are relative. */
+  /** Setting whose `directory` is the top; all paths of the index are relative to it. */
   setting: GitSetting
   objectFormat: 'sha1' | 'sha256'
 }
 
 /**
- * Writes the files of a private git directory, and removes the locks of a killed git. A broken directory is repaired,
- * or renamed and made anew. The caller holds the run lock.
+ * Writes the files of a private git directory, and removes the locks of a killed git. Repairs a broken directory, or renames
+ * it and creates a new one. The caller holds the run lock.
  * @param readExcludes answers the rules for `info/exclude`, latin1
  */
 async function preparePrivateGit(git: PrivateGitLocation, readExcludes: () => Promise<string>): Promise<void> {
   const { gitDir } = git
   const looks = [isUsable(git), readExcludes(), isAtLeast(git.setting, [2, 36])] as const
-  // Where one fails, the git of another must not outlive this.
+  // If one fails, the git of another must not outlive this call.
   await Promise.allSettled(looks)
   const [isGood, excludes, isNew] = await Promise.all(looks)
   if (!isGood) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
   await writeIfDifferent(join(gitDir, 'empty'), '')
-  // Borrowed objects are named by the environment, so that a command can do without them.
+  // The environment names borrowed objects, so that a command can run without them.
   await writeIfDifferent(join(gitDir, 'objects', 'info', 'alternates'), '')
   await writeIfDifferent(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
-  // Behind it the hidden files stand, which whoever opens the fingerprints writes anew.
+  // The hidden files follow it; each opening of the fingerprints rewrites them.
   const attributes = await readFile(join(gitDir, 'info', 'attributes'), 'latin1').catch(() => '')
   if (!attributes.startsWith(NO_CONVERSION)) await writeAttributes(gitDir, '')
   await writeConfig(gitDir, isNew ? 'fsync = committed' : 'fsyncObjectFiles = true')
   await removeLocks(gitDir)
 }
 
-/** Writes the attributes of files that git goes by there; `more`: latin1 lines behind those of all files. */
+/** Writes the attributes of files for git there; `more`: latin1 lines after those for all files. */
 export async function writeAttributes(gitDir: string, more: string): Promise<void> {
   await writeIfDifferent(join(gitDir, 'info', 'attributes'), Buffer.from(NO_CONVERSION + more, 'latin1'))
 }
 
-/** The same, with what ends its commands: they throw `GitStopped` once that is aborted. */
+/** Returns the private git with a signal; its commands throw `GitStopped` once that is aborted. */
 export function stoppable(git: PrivateGit, signal: AbortSignal | undefined): PrivateGit {
   return signal === undefined ? git : { ...git, setting: { ...git.setting, signal } }
 }
 
-/** Removes the locks that a killed git has left. */
+/** Removes the locks of a killed git. */
 async function removeLocks(gitDir: string): Promise<void> {
   const refs = join('refs', 'savepoints')
   const names = await readdir(join(gitDir, refs), { recursive: true }).catch(() => [])
@@ -209,25 +209,25 @@ async function removeLocks(gitDir: string): Promise<void> {
   }
 }
 
-/** Removes unfinished files of the process that held the run lock before. The present holder has written none yet. */
+/** Removes unfinished files of the previous holder of the run lock. The current holder has written none yet. */
 async function removeLeftovers(gitDir: string): Promise<void> {
   const names = await readdir(gitDir)
   for (const name of names.filter(each => each.startsWith('rewind-'))) {
     await rm(join(gitDir, name), { force: true, recursive: true })
   }
-  // A process that opened it read-only, without the lock, may be writing objects.
+  // A read-only process without the lock may be writing objects.
   if (!names.some(name => name.startsWith('look-'))) await removeUnfinishedObjects(gitDir)
 }
 
-/** Whether git accepts the directory, with the expected hash. */
+/** True if git accepts the directory, with the expected hash. */
 async function isUsable({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<boolean> {
-  // Without its config git takes it for a repository all the same.
+  // Git also accepts a repository without a config.
   if (!(await pathExists(join(gitDir, 'config')))) return false
   const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
   return ok && stdout.trim() === objectFormat
 }
 
-/** Recreates the broken parts; savepoints outlive a broken config or HEAD. */
+/** Recreates the broken parts; savepoints survive a broken config or HEAD. */
 async function recreate(git: PrivateGitLocation): Promise<void> {
   const { gitDir } = git
   await mkdir(gitDir, { recursive: true, mode: 0o700 })
@@ -249,11 +249,11 @@ async function hasOtherFormat({ setting, objectFormat }: PrivateGitLocation): Pr
   return ok && stdout.trim() !== objectFormat
 }
 
-/** `git init` finds out what the file system can do (modes, links, case). */
+/** Runs `git init`, which detects the file system's features (modes, links, case). */
 function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<GitResult> {
   const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = setting.env
   const args = ['init', '--quiet', '--bare', '--template=', `--object-format=${objectFormat}`, '.']
-  // References are written as files here (`writeReference`); a later git may come to keep them otherwise.
+  // `writeReference` writes references as files; a later git may change its default.
   const files = { ...env, GIT_DEFAULT_REF_FORMAT: 'files' }
   return runGit({ ...setting, directory: gitDir, env: files }, args)
 }
@@ -283,7 +283,7 @@ async function writeConfig(gitDir: string, fsync: string): Promise<void> {
   await writeIfDifferent(path, probed + own)
 }
 
-/** Atomic, as a truncated file would change what git reads. */
+/** Writes atomically, because a truncated file would change git's behaviour. */
 async function writeIfDifferent(path: string, content: string | Buffer): Promise<void> {
   const bytes = Buffer.from(content)
   const before = await readFile(path).catch(() => null)
@@ -300,12 +300,11 @@ export async function removeIndex({ gitDir }: Pick<PrivateGitLocation, 'gitDir'>
 /** Makes git accept a folder called `git~1`, so that an agent's files in it count. */
 const ALLOW_NTFS_NAMES = '\n\tprotectNTFS = false'
 const OWN_CONFIG_MARK = '# What follows is codemachine’s.'
-// A file's own bytes count: no filter, line ending or encoding that a `.gitattributes` in the tree asks for.
-// Nor is a text not shown for it.
+// Use a file's own bytes: no filter, line ending or encoding of a `.gitattributes` in the tree, and no converted text.
 const NO_CONVERSION = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'
 
 /**
- * The person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
+ * Returns the person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
  * `info/exclude`. Latin1 text of at most 2 MiB.
  */
 export async function readPersonExcludes(
@@ -321,7 +320,7 @@ export async function readPersonExcludes(
   return texts.filter(text => text !== '').join('\n')
 }
 
-/** Reading configuration runs nothing that it names. */
+/** Returns the path of the person's global excludes file. Reading the configuration runs none of its programs. */
 async function globalExcludesFile(setting: GitSetting): Promise<string> {
   const { ok, stdout } = await runGit(setting, ['config', '--null', '--type=path', '--get', 'core.excludesFile'])
   if (ok) return fromLatin1(stdout).replace(/\0$/, '')
@@ -329,14 +328,14 @@ async function globalExcludesFile(setting: GitSetting): Promise<string> {
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
 }
 
-/** Keeps the variables that say which configuration files to read, and drops those that say where the repository is. */
+/** Returns the environment with the variables for configuration files, and without those for the repository. */
 function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = ['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
   const configuration = Object.entries(env).filter(([name]) => kept.includes(name))
   return { ...withoutGitVariables(env), ...Object.fromEntries(configuration) }
 }
 
-/** Follows links (dotfiles often are), but reads regular files only, up to 1 MiB; anything else excludes nothing. */
+/** Reads rules of a regular file up to 1 MiB; follows links (dotfiles often are). Other entries exclude nothing. */
 async function readExcludes(path: string): Promise<string> {
   try {
     const read = await readRegularFile(await realpath(path), EXCLUDES_BYTES)

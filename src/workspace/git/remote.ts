@@ -2,15 +2,15 @@ import { join } from 'node:path'
 import { readBoundedText } from '../../platform/files.ts'
 import type { PersonRepository } from './git.ts'
 
-/** Where the commits of a repository can be looked at. */
+/** Web pages of a repository's commits. */
 export interface CommitPages {
   /** `github.com`, `gitlab.com`, `codeberg.org` or `bitbucket.org`. */
   host: string
-  /** The address of a commit's page, without its hash: `https://github.com/owner/name/commit/`. */
+  /** Address of a commit's page without its hash: `https://github.com/owner/name/commit/`. */
   url: string
 }
 
-/** What stands between the address of a repository and the hash of a commit, by host. */
+/** Path between the address of a repository and the hash of a commit, by host. */
 const HOSTS: Readonly<Record<string, string>> = {
   'github.com': 'commit',
   'gitlab.com': '-/commit',
@@ -21,9 +21,8 @@ const HOSTS: Readonly<Record<string, string>> = {
 const CONFIG_BYTES = 256 * 1024
 
 /**
- * Where the commits of a person's repository can be looked at, by its remote `origin`, else by its only remote; null if
- * that is on no host of the four, or cannot be read. Runs no git: the file of the configuration is read, and what it
- * includes is not.
+ * Returns the commit pages of a person's repository, by its remote `origin` or its only remote; null if that is on none of
+ * the four hosts or unreadable. Runs no git: reads the configuration file without its includes.
  */
 export async function commitPagesOf({ commonDir }: Pick<PersonRepository, 'commonDir'>): Promise<CommitPages | null> {
   const config = await readBoundedText(join(commonDir, 'config'), CONFIG_BYTES)
@@ -33,7 +32,7 @@ export async function commitPagesOf({ commonDir }: Pick<PersonRepository, 'commo
   return url === undefined ? null : commitPagesAt(url)
 }
 
-/** The first address of each remote, by its name. */
+/** Returns the first address of each remote, by name. */
 function remotesIn(config: string): Map<string, string> {
   const urls = new Map<string, string>()
   let remote: string | null = null
@@ -45,7 +44,7 @@ function remotesIn(config: string): Map<string, string> {
   return urls
 }
 
-/** The same of the address of a remote. A user, a password and a port in it are left out. */
+/** Returns the commit pages for the address of a remote, without user, password and port. */
 export function commitPagesAt(remote: string): CommitPages | null {
   const found = placeAtHost(remote)
   const between = found !== null && Object.hasOwn(HOSTS, found.host) ? HOSTS[found.host] : undefined
@@ -54,8 +53,8 @@ export function commitPagesAt(remote: string): CommitPages | null {
 }
 
 /**
- * The host and the path of a repository there, by the address of a remote: `https://…`, `ssh://…` or
- * `git@host:owner/name.git`; null if that names no host, or a path that needs escapes.
+ * Returns host and path of a repository from the address of a remote: `https://…`, `ssh://…` or `git@host:owner/name.git`;
+ * null without a host, or if the path needs escapes.
  */
 export function placeAtHost(remote: string): { host: string; path: string } | null {
   const [, host = '', path = ''] = HTTPS_OR_SSH.exec(remote) ?? SCP_LIKE.exec(remote) ?? []
@@ -69,5 +68,5 @@ export function placeAtHost(remote: string): { host: string; path: string } | nu
 
 const HTTPS_OR_SSH = /^(?:https|ssh):\/\/(?:[^/@\s]*@)?([a-z0-9.-]+)(?::\d{1,5})?\/([^\s?#]+)$/i
 const SCP_LIKE = /^(?:[a-z0-9._-]+@)?([a-z0-9.-]+):([^\s?#:/][^\s?#:]*)$/i
-/** A part of a path that needs no escape, and is neither `.` nor `..`. */
+/** Matches a part of a path that needs no escape and is neither `.` nor `..`. */
 const PART = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,100}$/

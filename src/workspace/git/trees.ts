@@ -14,17 +14,17 @@ import {
 } from './git.ts'
 import { type PrivateGit, stoppable, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
-/** A file that differs between two trees. A rename is a deleted and an added file. */
+/** A file that differs between two trees. A rename is a deletion and an addition. */
 export interface ChangedFile {
   /** Relative to the work directory, with `/`. */
   path: string
   how: 'added' | 'changed' | 'deleted'
-  /** Hashes of the content before and after; `null` where there is no regular file. */
+  /** Hashes of the content before and after; `null`: no regular file. */
   before: string | null
   after: string | null
 }
 
-/** All files that differ between two trees of the private git directory; `null` if one of the trees is gone. */
+/** Returns all files that differ between two trees of the private git directory; `null` if a tree is missing. */
 export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
   if (before === after) return []
   const result = await runOnOwnObjectsFirst(git, [...RAW_DIFF, '--end-of-options', before, after])
@@ -37,27 +37,27 @@ export async function changedFiles(git: PrivateGit, before: string, after: strin
   }))
 }
 
-/** The command that `rawDifferences` reads. */
+/** Git command with output for `rawDifferences`. */
 export const RAW_DIFF = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev']
 
-/** How a path differs between two trees, as git prints it; modes are `ABSENT` and ids all 0 where there is nothing. */
+/** A path's difference between two trees, as git prints it; if absent, the mode is `ABSENT` and the id all 0. */
 interface RawDifference {
-  /** Latin1. */
+  /** Path in latin1. */
   path: string
-  /** `A`, `D`, `M` or `T`. */
+  /** Git's status: `A`, `D`, `M` or `T`. */
   status: string
   modeBefore: string
   mode: string
   idBefore: string
   id: string
-  /** The commit that was printed before it, by `--stdin`; null if none was. */
+  /** Commit printed before it, with `--stdin`; null: none. */
   commit: string | null
 }
 
-/** Git's mode of nothing. */
+/** Git's mode of an absent entry. */
 export const ABSENT = '000000'
 
-/** Reads what `RAW_DIFF` prints: `:<mode> <mode> <id> <id> <status>`, then the path; a commit is a field of its own. */
+/** Parses the output of `RAW_DIFF`: `:<mode> <mode> <id> <id> <status>`, then the path; a commit is a separate field. */
 export function* rawDifferences(output: string): Generator<RawDifference> {
   let commit: string | null = null
   const fields = splitAtNul(output)
@@ -73,7 +73,7 @@ export function* rawDifferences(output: string): Generator<RawDifference> {
   }
 }
 
-/** All files of a tree as added files; `null` if the tree is gone. */
+/** Returns all files of a tree as added files; `null` if the tree is missing. */
 export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
   const result = await runOnOwnObjectsFirst(git, [...TREE_LIST, tree])
   if (result === null) return null
@@ -82,18 +82,18 @@ export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedF
   })
 }
 
-/** The command that `treeEntries` reads. */
+/** Git command with output for `treeEntries`. */
 export const TREE_LIST = ['ls-tree', '-r', '-z', '--full-tree']
 
-/** The files of a tree, as `TREE_LIST` prints them; paths are latin1. */
+/** Parses the output of `TREE_LIST` to the files of a tree; paths are latin1. */
 export function treeEntries(listed: string): { mode: string; id: string; path: string }[] {
   const entries = listed.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)
   return [...entries].map(([, mode = '', id = '', path = '']) => ({ mode, id, path }))
 }
 
 /**
- * By path, the lines that changed files have gained, and all lines of added files, in latin1. A moved line does not
- * count. Skips files over 1 MiB, and everything after the first 64 MiB.
+ * Returns by path the new lines of changed files and all lines of added files, in latin1. Moved lines do not count. Skips
+ * files over 1 MiB, and everything after the first 64 MiB.
  */
 export async function addedLines(git: PrivateGit, files: readonly ChangedFile[]): Promise<Map<string, string[]>> {
   const wanted = files.flatMap(({ before, after }) => [before, after]).filter(hash => hash !== null)
@@ -108,8 +108,8 @@ export async function addedLines(git: PrivateGit, files: readonly ChangedFile[])
 }
 
 /**
- * Tries codemachine's own objects before borrowed ones, as an agent can write forged objects to the repository that
- * objects are borrowed from. `null` if git fails on both.
+ * Tries codemachine's own objects before borrowed ones, because an agent can forge objects in the borrowed repository.
+ * `null` if git fails on both.
  */
 async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
   for (const setting of [withOwnObjectsOnly(git), withoutIndex(git)]) {
@@ -123,7 +123,7 @@ function isRegular(mode: string): boolean {
   return mode.startsWith('100')
 }
 
-/** By hash, the content of blobs up to 1 MiB, in latin1; up to 64 MiB in all. */
+/** Returns by hash the content of blobs up to 1 MiB, in latin1; up to 64 MiB in all. */
 export async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Map<string, string>> {
   const setting = withoutIndex(git)
   const texts = new Map<string, string>()
@@ -134,7 +134,7 @@ export async function readBlobs(git: PrivateGit, hashes: readonly string[]): Pro
   return texts
 }
 
-/** By hash, the objects of a type in the output of `cat-file --batch`: of each a line with its length, its content, a newline. */
+/** Parses `cat-file --batch` to objects of a type by hash: each is a line with its length, its content, a newline. */
 export function parseObjects(output: string, wanted: 'blob' | 'commit'): Map<string, string> {
   const texts = new Map<string, string>()
   for (let at = 0; at < output.length; ) {
@@ -148,7 +148,7 @@ export function parseObjects(output: string, wanted: 'blob' | 'commit'): Map<str
   return texts
 }
 
-/** Splits the hashes of small enough blobs into portions that can be read at once. */
+/** Splits the hashes of small enough blobs into portions for one read each. */
 async function inPortions(setting: GitSetting, hashes: readonly string[]): Promise<string[][]> {
   if (hashes.length === 0) return []
   const { stdout } = await runGit(setting, ['cat-file', '--batch-check'], asLines(hashes))
@@ -191,22 +191,22 @@ const ALL_BLOBS_BYTES = 64 * 1024 * 1024
 export interface TreeDiffOptions {
   /** Maximum length of the text in UTF-8. */
   mostBytes: number
-  /** Files or folders, relative to the work directory and taken literally; all if left out. */
+  /** Literal files or folders, relative to the work directory; undefined: all. */
   paths?: readonly string[]
-  /** False: a renamed file is a deleted and an added one, so that each path has a part of its own. Left out: true. */
+  /** False: a rename is a deletion and an addition, so that each path has its own part. Default: true. */
   renames?: boolean
-  /** Ends it: `GitStopped` is thrown then. Left out: nothing does. */
+  /** Aborts it with `GitStopped`; undefined: never. */
   signal?: AbortSignal
 }
 
 /** A unified diff as `git diff` writes it. Of a binary file, only the name. */
 export interface TreeDiff {
   text: string
-  /** Whether it was cut after the last whole line that fits. */
+  /** True if it was cut after the last complete line that fits. */
   isCut: boolean
 }
 
-/** The diff of two trees in the private git directory. Throws a `GitError` if a tree is broken. */
+/** Returns the diff of two trees in the private git directory. Throws a `GitError` if a tree is broken. */
 export async function treeDiff(
   git: PrivateGit,
   before: string,
@@ -226,7 +226,7 @@ export async function treeDiff(
     after,
     ...within,
   ]
-  // The whole chunk that exceeds the limit is dropped.
+  // The reader drops the whole chunk that exceeds the limit.
   const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(stoppable(git, signal)), args, {
     outputLimit,
@@ -249,7 +249,7 @@ function wholeLines(text: string): string {
 }
 
 const CHUNK_BYTES = 64 * 1024
-/** How git shows the entry of an unread file (`UnreadFile`). */
+/** Matches git's line for an unread file (`UnreadFile`). */
 const UNREAD_CONTENT = /^([+-])Subproject commit [0-9a-f]{40,64}$/gm
 
 /** Summarizes the changes between two trees in the private git directory. A rename is a deleted and an added file. */
@@ -268,24 +268,24 @@ export async function treeChanges(
   }
 }
 
-/** A file that differs between two trees, as a person looks at it: a renamed file is one. */
+/** A file that differs between two trees, for a person: a renamed file is one. */
 export interface FileDifference {
-  /** Relative to the work directory, with `/`: after the change, of a deleted file before it. */
+  /** Path relative to the work directory, with `/`: after the change, of a deleted file before it. */
   path: string
-  /** The path before, of a renamed file; null for any other. */
+  /** Path before a rename; null: not renamed. */
   from: string | null
-  /** Both, or the one, in latin1: byte for byte, as `planRewind` takes them. */
+  /** Its one or two paths in latin1: byte for byte, for `planRewind`. */
   bytes: readonly string[]
   how: 'added' | 'changed' | 'deleted' | 'renamed'
-  /** git's modes, such as `100644` and `120000`; `000000` where there is no file. */
+  /** Git's modes, such as `100644` and `120000`; `000000`: no file. */
   modeBefore: string
   modeAfter: string
-  /** Lines; null if it is not text, larger than 4 MiB, or was not read. */
+  /** Numbers of lines; null: not text, larger than 4 MiB, or unread. */
   added: number | null
   removed: number | null
 }
 
-/** All files that differ between two trees in the private git directory, in git's order. Throws a `GitError` if a tree is broken. */
+/** Returns all files that differ between two trees, in git's order. Throws a `GitError` if a tree is broken. */
 export async function treeDifferences(
   git: PrivateGit,
   before: string,
@@ -306,7 +306,7 @@ export async function treeDifferences(
     const names = to === undefined ? { path, from: null } : { path: to, from: path }
     files.push({ ...names, bytes, how: HOWS[status] ?? 'changed', modeBefore, modeAfter, added: null, removed: null })
   }
-  // The numbers of lines follow, of the same files in the same order.
+  // The numbers of lines follow in the same order of files.
   for (const file of files) {
     const [, added, removed, path] = fields[at]?.match(NUMBERS_FIELD) ?? []
     at += path === '' ? 3 : 1
@@ -320,16 +320,14 @@ export async function treeDifferences(
 const RAW_FIELD = /^:(\d{6}) (\d{6}) \S+ \S+ ([A-Z])\d*$/
 const NUMBERS_FIELD = /^(\d+|-)\t(\d+|-)\t(.*)$/s
 const HOWS: Readonly<Record<string, FileDifference['how']>> = { A: 'added', D: 'deleted', R: 'renamed' }
-/** git's mode of what was not read (`UnreadFile`). */
+/** Git's mode of an unread file (`UnreadFile`). */
 const UNREAD_ENTRY = '160000'
 
 function linesOf(count: string | undefined): number | null {
   return count === undefined || count === '-' ? null : Number(count)
 }
 
-/**
- * Options to run no program that a tree or a person configures, print names unquoted, and treat over 4 MiB as binary.
- */
+/** Git options: run no configured program, print names unquoted, and treat over 4 MiB as binary. */
 const PLAIN_READING = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
 const PLAIN_TEXT = ['--no-ext-diff', '--no-textconv', '--no-color']
 
@@ -339,19 +337,19 @@ interface IndexDifferences {
   present: readonly string[]
 }
 
-/** Updates the index at these paths. Returns the paths that could not be read and were left as they were. */
+/** Updates the index at these paths. Returns the unreadable paths, which stay unchanged. */
 export async function stagePaths(git: PrivateGit, { gone, present }: IndexDifferences): Promise<string[]> {
   if ((await updateIndex(git, [...gone, ...present])).ok) return []
-  // git gives up at the first path that it cannot take: find out which those are.
+  // Git stops at the first path that it refuses, so find these.
   const unreadable = new Set<string>()
   for (const path of present) if (!(await isReadable(pathBytes(git.setting.directory, path)))) unreadable.add(path)
-  // One behind a link, where there was a folder, is no path for git either.
+  // Git also refuses a path behind a link that replaced a folder.
   await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(gone))
   const left = present.filter(path => !unreadable.has(path))
   return [...unreadable, ...(await stageByHalves(git, left))]
 }
 
-/** Whether a file can be read, or is no file any more. */
+/** True if a file can be read, or is not a file any more. */
 async function isReadable(path: Buffer): Promise<boolean> {
   try {
     if (!(await lstat(path)).isFile()) return true

@@ -5,10 +5,10 @@ import * as v from 'valibot'
 import { systemErrorCode, writing } from '../../base/errors.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 
-/** A file, link or folder in a git directory that decides what the person's git runs or reads. */
+/** A file, link or folder in a git directory that affects what the person's git runs or reads. */
 export interface GuardedEntry {
   kind: 'file' | 'link' | 'directory' | 'other'
-  /** Changes with every write, even one that restores the old time stamps. */
+  /** Changes with every write, even if the write restores the old times. */
   key: string
   mode: number
 }
@@ -17,7 +17,7 @@ export interface GuardedEntry {
 export interface GuardedFiles {
   /** The common directory, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
-  /** By absolute path. */
+  /** Entries by absolute path. */
   entries: ReadonlyMap<string, GuardedEntry>
 }
 
@@ -31,14 +31,14 @@ export function scanGuardedFiles(commonDir: string): GuardedFiles {
   return files
 }
 
-/** The entry at a path; `null` if there is none. Does not follow links. */
+/** Returns the entry at a path; `null` if there is none. Does not follow links. */
 export function readGuardedEntry(path: string): GuardedEntry | null {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     if (stat === undefined) return null
     const kind = stat.isFile() ? 'file' : stat.isSymbolicLink() ? 'link' : stat.isDirectory() ? 'directory' : 'other'
     const mode = Number(stat.mode & 0o7777n)
-    // A directory's own stamps change with its entries, which are compared themselves.
+    // Ignore a directory's own times: they change with its entries, which are compared themselves.
     const stamps = kind === 'directory' ? [] : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs]
     return { kind, key: [kind, mode, ...stamps].join(' '), mode }
   } catch {
@@ -47,15 +47,15 @@ export function readGuardedEntry(path: string): GuardedEntry | null {
 }
 
 /**
- * The content of an entry, to be restored: a file's bytes or a link's target, in base64. Null of a folder, and where it cannot be
- * kept: a file over 4 MiB, a pipe, or unreadable.
+ * Returns the content of an entry for a restore: a file's bytes or a link's target, in base64. Null for a folder, and for a
+ * file over 4 MiB, a pipe or an unreadable file.
  */
 export function readGuardedContent(path: string, { kind }: GuardedEntry): string | null {
   try {
     if (kind === 'link') return readlinkSync(path, 'base64')
     if (kind === 'file' && lstatSync(path).size <= CONTENT_BYTES) return readFileSync(path, 'base64')
   } catch {
-    // Gone or not readable, so it could not be restored either.
+    // Missing or unreadable, so it cannot be restored either.
   }
   return null
 }
@@ -71,13 +71,13 @@ function scanGitDirectory(directory: string, found: Found, depth: number): void 
 }
 
 function scanTree(path: string, found: Found, depth: number): void {
-  // `git gc`, which commits start by themselves, writes this list of references; nothing runs by it.
+  // `git gc`, which commits start automatically, writes this list of references; it runs nothing.
   if (path.endsWith(join('info', 'refs'))) return
   if (addEntry(path, found) !== 'directory' || depth > MOST_LEVELS) return
   for (const name of namesIn(path)) scanTree(join(path, name), found, depth + 1)
 }
 
-/** A submodule's directory may lie some folders deep: its name may have slashes. */
+/** Searches for git directories: a submodule's may be some folders deep, because its name may have slashes. */
 function scanForGitDirectories(path: string, found: Found, depth: number): void {
   if (addEntry(path, found) !== 'directory' || depth > MOST_LEVELS) return
   for (const name of namesIn(path)) {
@@ -109,7 +109,7 @@ const MOST_LEVELS = 8
 
 /** An entry of a git directory, saved with its content. */
 export interface SavedEntry extends GuardedEntry {
-  /** As of `readGuardedContent`. */
+  /** Content as of `readGuardedContent`. */
   bytes: string | null
 }
 
@@ -117,7 +117,7 @@ export interface SavedEntry extends GuardedEntry {
 export interface Baseline {
   /** The directory itself, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
-  /** By absolute path. */
+  /** Entries by absolute path. */
   entries: ReadonlyMap<string, SavedEntry>
 }
 
@@ -125,21 +125,21 @@ export interface Baseline {
 export interface GuardState {
   /** Real path of the work directory. */
   workTree: string
-  /** Folder to which the guard moves what a round has put into a git directory. */
+  /** Folder for entries that a round has added to a git directory. */
   setAsideDir: string
-  /** `.git` of the repository's top and of the work directory, by path; `null` if there was none. */
+  /** `.git` of the repository's top and of the work directory, by path; `null`: there was none. */
   tops: Map<string, SavedEntry | null>
   /** Baselines by common directory: of the repository, and of those in the work tree. */
   guarded: Map<string, Baseline>
-  /** The repositories in the work tree; null in a file of an earlier version, which knew none. */
+  /** Repositories in the work tree; null in a file of an earlier version, which did not know them. */
   nested: NestedState | null
 }
 
-/** What a guard knows of the repositories in the work tree. */
+/** The state of the repositories in the work tree. */
 export interface NestedState {
-  /** Folders that are not looked into: codemachine's own records. */
+  /** Folders to skip: codemachine's own records. */
   leaveOut: readonly string[]
-  /** Files and links named `.git` that were there before the first round, by path. */
+  /** Files and links named `.git` from before the first round, by path. */
   pointers: Map<string, SavedEntry>
 }
 

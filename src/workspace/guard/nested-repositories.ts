@@ -2,19 +2,19 @@ import { type Dirent, lstatSync, readdirSync, readFileSync, realpathSync } from 
 import { basename, dirname, join, resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 
-/** What git takes for a repository in a work tree, the nearest to its top first. Absolute paths. */
+/** The repositories that git sees in a work tree, the nearest to its top first. Absolute paths. */
 export interface NestedRepositories {
-  /** Git directories: folders named `.git`, and those that look like one (bare, or kept apart from their work tree). */
+  /** Git directories: folders named `.git`, and folders that look like one (bare, or apart from their work tree). */
   directories: readonly string[]
-  /** Files and links named `.git`, which lead to a git directory. */
+  /** Files and links named `.git` that lead to a git directory. */
   pointers: readonly string[]
-  /** Whether there was more than is looked at: 50,000 folders and 1,000 repositories. */
+  /** True if the search stopped at 50,000 folders or 1,000 repositories. */
   isCut: boolean
 }
 
 /**
- * Finds the repositories in a work tree, the tree itself among them. Follows no link, and does not look into git
- * directories, nor into the folders of `leaveOut`.
+ * Finds the repositories in a work tree, including the tree itself. Follows no link, and skips git directories and the
+ * folders of `leaveOut`.
  */
 export async function findNestedRepositories(
   workTree: string,
@@ -38,7 +38,7 @@ export async function findNestedRepositories(
 }
 
 /**
- * A folder and those in it, the nearest first, with what is in each; of one that cannot be read nothing. Follows no link, and
+ * Yields a folder and all below it, the nearest first, with their entries; none for an unreadable one. Follows no link, and
  * ends with `too many` after 50,000.
  * @param enters whether a folder is looked into; it lies in one with these entries
  */
@@ -47,7 +47,7 @@ export async function* foldersBelow(
   enters: (path: string, entries: readonly Dirent[]) => boolean,
 ): AsyncGenerator<{ folder: string; entries: readonly Dirent[] | 'too many' }> {
   const folders = [top]
-  // The list grows while it is gone through.
+  // The loop extends its own list.
   for (const [index, folder] of folders.entries()) {
     if (index === MOST_FOLDERS) return yield { folder, entries: 'too many' }
     if (index % FOLDERS_AT_ONCE === FOLDERS_AT_ONCE - 1) await setImmediate()
@@ -58,7 +58,7 @@ export async function* foldersBelow(
   }
 }
 
-/** The real path of what a file or link named `.git` leads to; null if git would not follow it. */
+/** Returns the real path of the target of a file or link named `.git`; null if git would not follow it. */
 export function targetOfPointer(path: string): string | null {
   try {
     const stat = lstatSync(path)
@@ -71,17 +71,17 @@ export function targetOfPointer(path: string): string | null {
   }
 }
 
-/** Whether a git directory holds nothing but what git itself puts there: it is no folder of the project made to look like one. */
+/** True if a git directory has only git's own entries, so it is not a disguised folder of the project. */
 export function isPureGitDirectory(directory: string): boolean {
   return entriesOf(directory).every(({ name }) => OF_GIT.has(name) || MADE_BY_GIT.test(name))
 }
 
-/** As git itself decides: with a `commondir`, objects and refs lie there. */
+/** True for a git directory by git's own rule: with a `commondir`, objects and refs are there. */
 function looksLikeGit(names: ReadonlySet<string>): boolean {
   return names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')))
 }
 
-/** Where names of any case are the same file, git takes each for its own. */
+/** True for `.git` in any case: a case-insensitive file system makes git accept each. */
 function isNamedGit(name: string): boolean {
   return name.toLowerCase() === '.git'
 }
@@ -99,10 +99,10 @@ const MOST_REPOSITORIES = 1000
 const FOLDERS_AT_ONCE = 500
 const POINTER_BYTES = 64 * 1024
 
-/** Folders of a git directory that hold many others, and none that a person goes into. */
+/** Folders of a git directory with many others, which no person enters. */
 const STORES: ReadonlySet<string> = new Set(['objects', 'refs', 'logs'])
 
-/** As gitrepository-layout(5) has it, and what git writes while it merges, picks, bisects and edits. */
+/** Entries by gitrepository-layout(5), and those that git writes during a merge, pick, bisect or edit. */
 const OF_GIT: ReadonlySet<string> = new Set([
   ...STORES,
   'AUTO_MERGE',
@@ -145,5 +145,5 @@ const OF_GIT: ReadonlySet<string> = new Set([
   'shallow',
   'worktrees',
 ])
-/** Those of which the names are made: other heads, locks, the messages and logs of a bisection, shared indexes. */
+/** Matches entries with generated names: other heads, locks, files of a bisection, shared indexes. */
 const MADE_BY_GIT = /(?:_HEAD|\.lock)$|^(?:BISECT_[A-Z_]+|sharedindex\.[0-9a-f]{40,64})$/

@@ -37,22 +37,22 @@ import {
   targetOfPointer,
 } from './nested-repositories.ts'
 
-/** `setAsideDir`: a folder in the records, where agents cannot write. Created when needed. */
+/** `setAsideDir`: a folder in the records that agents cannot write. Created when needed. */
 interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
-  /** The person's repository before the first round; `null` if there was none. */
+  /** The person's repository before the first round; `null`: none. */
   repository: PersonRepository | null
-  /** A file in the records for the saved state, until the guard is closed. */
+  /** File in the records for the saved state, until the guard is closed. */
   baselineFile: string
-  /** Folders with repositories that are codemachine's own: the records, which may lie in the work tree. */
+  /** Folders with codemachine's own repositories: the records may be in the work tree. */
   leaveOut: readonly string[]
-  /** What says where agents can write. */
+  /** Determines where agents can write. */
   reach: { env: Readonly<NodeJS.ProcessEnv>; sandbox: SandboxMode }
 }
 
 /**
- * Saves config, hooks and info of the person's repository, and of those in the work tree. To be called before the first
- * round. Of a repository in the tree whose git directory lies outside of it, those count where agents can write: elsewhere
- * a change is the person's own. What `restoreAfterCrash` could not restore stays to be restored.
+ * Saves config, hooks and info of the person's repository and of those in the work tree, before the first round. If a git
+ * directory is outside of the tree, only places that agents can write count: elsewhere, changes are the person's. Keeps the
+ * entries that `restoreAfterCrash` could not restore.
  */
 export async function openRepositoryGuard(options: GuardOptions): Promise<RepositoryGuard> {
   const { repository, workTree, setAsideDir, baselineFile, leaveOut, reach } = options
@@ -80,7 +80,7 @@ export async function openRepositoryGuard(options: GuardOptions): Promise<Reposi
 }
 
 /**
- * Does something while a repository is guarded, and says what was restored after it.
+ * Runs an action while a repository is guarded, and then reports the restored entries.
  * @param say told a sentence each; `what`: how that begins
  */
 export async function whileGuarded<T>(
@@ -100,9 +100,9 @@ export async function whileGuarded<T>(
 }
 
 /**
- * Restores what the rounds of a killed run have changed, as `check` would have. `null` if there was no such run, or no
- * change. Changes that the person has made since are undone too and lie in `setAside`. To be called before anything
- * reads the repository, as a planted pointer may lead anywhere.
+ * Restores the changes of a killed run's rounds, like `check`. `null` if there was no such run or change. Also undoes later
+ * changes of the person, which are kept in `setAside`. Call it before any read of the repository, because a planted pointer
+ * may lead anywhere.
  */
 export async function restoreAfterCrash(baselineFile: string): Promise<RestoreReport | null> {
   try {
@@ -120,7 +120,7 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
   }
 }
 
-/** The git directories with the configuration of the repositories to which these pointers lead. */
+/** Returns the git directories with the configuration of the repositories behind these pointers. */
 async function directoriesOf(pointers: readonly string[]): Promise<Set<string>> {
   const found = await Promise.all(pointers.map(async path => ({ path, at: await findRepository(dirname(path)) })))
   return new Set(found.flatMap(({ path, at }) => (at !== null && at.root === dirname(path) ? [at.commonDir] : [])))
@@ -140,10 +140,10 @@ export class RepositoryGuard {
   readonly #state: GuardState
   readonly #baselineFile: string
   readonly #lost = new Set<string>()
-  /** Git directories that a round has made. */
+  /** Git directories created by a round. */
   readonly #made = new Set<string>()
   #isCutTold = false
-  /** Whether the last check has restored all that had changed. */
+  /** True if the last check has restored all changes. */
   isWhole = true
 
   constructor(state: GuardState, baselineFile: string) {
@@ -152,8 +152,8 @@ export class RepositoryGuard {
   }
 
   /**
-   * Restores what has changed; `null` if nothing had. To be called when no process of a round can still write. Never
-   * throws for anything that a round has left.
+   * Restores all changes; `null` if there were none. Call it when no process of a round can write any more. Never throws
+   * because of a round's files.
    */
   async check(): Promise<RestoreReport | null> {
     const { workTree, setAsideDir, tops, guarded, nested } = this.#state
@@ -165,7 +165,7 @@ export class RepositoryGuard {
     return restoration.result()
   }
 
-  /** To be called after the last check and the last round: later changes are the person's own. */
+  /** Closes the guard. Call it after the last check and round: later changes are the person's own. */
   async close(): Promise<void> {
     await removeGuardState(this.#baselineFile)
   }
@@ -178,7 +178,7 @@ export class RepositoryGuard {
       return
     }
     if (kind === 'directory' && before === null && !guarded.has(path)) {
-      // A round may make a repository where there was none, but not what git would run in it.
+      // A round may create a new repository, but nothing that git would run in it.
       const made = scanGuardedFiles(path)
       removeExecutableParts(made.entries.keys(), path, restoration)
       guarded.set(path, readBaseline(path, restoration))
@@ -189,7 +189,7 @@ export class RepositoryGuard {
     if (before !== null) restoration.problem(path, 'was put in the place of the repository')
   }
 
-  /** The repositories anywhere in the work tree: what a person's git runs when it comes to them, or is called in them. */
+  /** Checks the repositories anywhere in the work tree, which a person's git may run in or enter. */
   async #checkNested({ leaveOut, pointers }: NestedState, restoration: Restoration): Promise<void> {
     const { workTree, guarded, tops } = this.#state
     const found = await findNestedRepositories(workTree, leaveOut)
@@ -197,7 +197,7 @@ export class RepositoryGuard {
       if (guarded.has(directory) || tops.has(directory)) continue
       const entries = [...scanGuardedFiles(directory).entries.keys()]
       if (basename(directory) !== '.git' && !isPureGitDirectory(directory)) {
-        // A folder of the project: what lies in it under names that git knows may be work.
+        // A folder of the project: entries with git's names may be work.
         restoration.putAside(join(directory, 'HEAD'))
         continue
       }
@@ -244,8 +244,8 @@ function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null 
 }
 
 /**
- * A baseline of the present entries. Contents are taken from the one before, and read only where that has none. What could not
- * be restored stays as it was before, so that the next check tries again.
+ * Returns a baseline of the current entries. Takes contents from the previous one, and reads only missing ones. Keeps
+ * entries that could not be restored, so that the next check retries.
  */
 function updateBaseline(before: Baseline | null, now: GuardedFiles, failed: ReadonlySet<string>): Baseline {
   const entries = new Map([...(before?.entries ?? [])].filter(([path]) => failed.has(path)))
@@ -261,7 +261,7 @@ function updateBaseline(before: Baseline | null, now: GuardedFiles, failed: Read
 /** Restores every difference. Returns true if there was none. */
 function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFiles, restoration: Restoration): boolean {
   const added = [...now.directories].filter(directory => !before.directories.has(directory))
-  // A removed worktree or submodule is gone as a whole.
+  // A removed worktree or submodule is missing as a whole.
   const gone = [...before.directories].filter(directory => !now.directories.has(directory))
   const paths = [...new Set([...before.entries.keys(), ...now.entries.keys()])]
   const changed = paths.filter(path => before.entries.get(path)?.key !== now.entries.get(path)?.key)
@@ -270,7 +270,7 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
     directories.some(directory => path.startsWith(directory + sep))
   const inAdded = changed.filter(path => isWithin(added, path))
   removeExecutableParts(inAdded, commonDir, restoration)
-  // Folders come before what is in them.
+  // Folders come before their content.
   for (const path of changed.sort()) {
     if (isWithin(added, path) || isWithin(gone, path)) continue
     restoreEntry(path, before.entries.get(path) ?? null, restoration)
@@ -298,7 +298,7 @@ function restoreEntry(path: string, before: SavedEntry | null, restoration: Rest
   if (restoration.putAside(path)) restoration.write(path, before)
 }
 
-/** In a repository, submodule or worktree made by a round, keeps only what plain git commands write. */
+/** In a repository, submodule or worktree created by a round, keeps only what plain git commands write. */
 function removeExecutableParts(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
   for (const path of [...paths].sort()) {
     const entry = readGuardedEntry(path)
@@ -325,7 +325,7 @@ function isHarmless(path: string, text: string, commonDir: string): boolean {
   }
 }
 
-/** Of what is not there any more: the path itself. */
+/** Returns the real path; the path itself if it is missing. */
 function realPathOf(path: string): string {
   return existsSync(path) ? realpathSync(path) : path
 }
@@ -340,13 +340,13 @@ function writePlainConfig(path: string, entry: GuardedEntry, text: string, resto
   restoration.write(path, { ...entry, bytes: Buffer.from(plain).toString('base64') })
 }
 
-/** What a check of the repository's config, hooks and info has restored. */
+/** The restores of a check of the repository's config, hooks and info. */
 export interface RestoreReport {
-  /** Paths restored or removed, relative to the work directory; absolute where they lie outside of it. */
+  /** Restored or removed paths, relative to the work directory; absolute if outside. */
   restored: readonly string[]
-  /** The folder to which a round's own files were moved; `null` if there were none. */
+  /** Folder with a round's own moved files; `null`: none. */
   setAside: string | null
-  /** A sentence for each path that could not be restored, for the person to look at. */
+  /** A sentence for each path that could not be restored, for the person to check. */
   problems: readonly string[]
 }
 
@@ -356,7 +356,7 @@ class Restoration {
   readonly #setAsideDir: string
   readonly #restored = new Set<string>()
   readonly #problems: string[] = []
-  /** Absolute paths at which the system refused something. */
+  /** Absolute paths at which a system call failed. */
   readonly failed = new Set<string>()
   #setAside: string | null = null
 
@@ -365,13 +365,13 @@ class Restoration {
     this.#setAsideDir = setAsideDir
   }
 
-  /** The report; `null` if there was nothing to do. */
+  /** Returns the report; `null` if there was nothing to do. */
   result(): RestoreReport | null {
     if (this.#restored.size === 0 && this.#problems.length === 0) return null
     return { restored: [...this.#restored].sort(), setAside: this.#setAside, problems: this.#problems }
   }
 
-  /** Moves the entry at a path to the records. False if that failed. */
+  /** Moves the entry at a path to the records. Returns false if that failed. */
   putAside(path: string): boolean {
     return this.#try(path, 'could not be removed', () => {
       this.#setAside ??= freeFolder(this.#setAsideDir)
@@ -379,7 +379,7 @@ class Restoration {
     })
   }
 
-  /** Writes the saved content to a path where nothing is now. */
+  /** Writes the saved content to an absent path. */
   write(path: string, { kind, mode, bytes }: SavedEntry): void {
     if (kind !== 'directory' && bytes === null) {
       this.problem(path, 'was changed, and could not be saved for a restore')
@@ -445,14 +445,14 @@ function writeWhole(path: string, bytes: Buffer, mode: number): void {
   }
 }
 
-/** Moves an entry to `destination`, if need be on another file system. Links are moved, never followed. */
+/** Moves an entry to `destination`, also to another file system. Moves links and never follows them. */
 function moveAside(path: string, destination: string): void {
   mkdirSync(dirname(destination), { recursive: true, mode: 0o700 })
   try {
     renameSync(path, destination)
   } catch (error) {
     if (systemErrorCode(error) !== 'EXDEV') throw error
-    // Pipes and sockets hold nothing that could be copied.
+    // Pipes and sockets have no content to copy.
     const filter = (source: string) => {
       const stat = lstatSync(source)
       return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink()

@@ -1,10 +1,9 @@
 /*
- * The section `# Goal` of a `MAIN.md`: the person's own words, in a file that agents write. It says the same as long as each
- * line of them stands there, in its order and with nothing between, before or behind them; what is not compared is named at
- * `comparedLines`.
+ * The section `# Goal` of a `MAIN.md`: the person's words in a file that agents write. It is unchanged while all its lines
+ * are there in order, with nothing between, before or after them. `comparedLines` names the exceptions.
  */
 
-/** What became of the goal in a text: what stood in its place (`found`, null if nothing did), and the text with it put back. */
+/** The state of a goal in a text: the words in its place (`found`, null: none), and the text with the restored goal. */
 interface GoalPutBack {
   how: 'changed' | 'removed'
   found: string | null
@@ -12,7 +11,7 @@ interface GoalPutBack {
 }
 
 /**
- * Puts a goal back into a `MAIN.md`; null if it stands there. All else in the text stays as it is.
+ * Restores a goal in a `MAIN.md`; null if it is unchanged. Keeps all other text.
  * @param text with a front matter that ends at `bodyAt`
  */
 export function putGoalBack(text: string, bodyAt: number, goal: string): GoalPutBack | null {
@@ -24,10 +23,10 @@ export function putGoalBack(text: string, bodyAt: number, goal: string): GoalPut
   if (wrong.length === 0 && sections.some(({ isWanted }) => isWanted)) return null
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const block = fenced(goal).split('\n').join(eol)
-  // The first one gets it, unless it stands in another; the rest of them goes.
+  // The first section gets the goal, unless another one has it; removes the others.
   const first = counted.some(({ isWanted }) => isWanted) ? undefined : wrong[0]
   if (wrong.length === 0) {
-    // Before the first heading: what stands before that, if anything does, would be taken for a part of the goal.
+    // Insert before the first heading: text before it would seem part of the goal.
     const place = lines[headingsIn(lines)[0]?.at ?? lines.length]?.start ?? text.length
     const before = text.slice(0, place).trimEnd()
     return {
@@ -46,7 +45,7 @@ export function putGoalBack(text: string, bodyAt: number, goal: string): GoalPut
   return { how: 'changed', found: found === '' ? null : found, text: kept + text.slice(at) }
 }
 
-/** What stands in the first section `# Goal` of a text, as it was put there: without the fence around it; null if there is none. */
+/** Returns the original text of the first section `# Goal`, without its fence; null: there is none. */
 export function goalIn(text: string, bodyAt: number): string | null {
   const lines = linesOf(text, bodyAt)
   const headings = headingsIn(lines)
@@ -65,8 +64,8 @@ export function goalIn(text: string, bodyAt: number): string | null {
 }
 
 /**
- * Whether two texts of a person say the same. Not compared are blank lines, white space at the end of a line, how lines end, and
- * the Unicode form of a character.
+ * True if two texts of a person say the same. Ignores blank lines, trailing white space, line ends, and the Unicode form of
+ * a character.
  * @param hidden what stands for parts of `wanted` that are not known, each of them for any text
  */
 export function isSameText(text: string, wanted: string, hidden?: RegExp): boolean {
@@ -82,7 +81,7 @@ export function isSameText(text: string, wanted: string, hidden?: RegExp): boole
   return at === is.length && parts.length > 1
 }
 
-/** A text in a code fence, so that nothing in it is read as a heading or an entry. */
+/** Returns a text in a code fence, so that no part is read as a heading or an entry. */
 export function fenced(text: string): string {
   const fences = text.match(/^[ \t]*`{3,}/gm) ?? []
   const longest = fences.reduce((length, fence) => Math.max(length, fence.trim().length), 2)
@@ -90,12 +89,12 @@ export function fenced(text: string): string {
   return `${fence}text\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
 }
 
-/** A goal as it can stand in a file: NUL and lone surrogates are replaced by U+FFFD. */
+/** Returns a goal for a file: NUL and lone surrogates become U+FFFD. */
 export function writableGoal(goal: string): string {
   return goal.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
-/** A line of a text; `shown`: as it is compared. */
+/** A line of a text; `shown`: its compared form. */
 interface Line {
   text: string
   shown: string
@@ -117,7 +116,7 @@ function linesOf(text: string, from: number): Line[] {
   return [...lines, { text: text.slice(start), shown: compared(text.slice(start)), start }]
 }
 
-/** The lines of a text that are compared, as they are. */
+/** Returns the compared lines of a text in their compared form. */
 function comparedLines(text: string): string[] {
   return writableGoal(text)
     .split(LINE_END)
@@ -131,12 +130,12 @@ function compared(line: string): string {
 
 /** A section whose heading is "Goal". */
 interface GoalSection {
-  /** Its heading as it is written. */
+  /** Its unchanged heading. */
   heading: string
   isWanted: boolean
-  /** Whether it is the goal of the file; one deep below another heading may be a note. */
+  /** True if it is the goal of the file; a deeper one may be a note. */
   counts: boolean
-  /** Offsets into the text: from its heading to the next one. */
+  /** Offsets in the text: from its heading to the next one. */
   start: number
   end: number
 }
@@ -144,14 +143,14 @@ interface GoalSection {
 function goalSections(lines: readonly Line[], wanted: readonly string[]): GoalSection[] {
   const found: GoalSection[] = []
   const [after] = lines.slice(-1).map(({ start, text }) => start + text.length)
-  // What the goal itself has for headings is none of the file.
+  // Headings inside of the goal are not headings of the file.
   let passed = 0
   const headings = headingsIn(lines)
   for (const [nth, { at, level, isGoal, isFirst }] of headings.entries()) {
     const line = lines[at]
     if (!isGoal || at < passed || line === undefined) continue
     const { end: whole, past } = wantedAt(lines, at + 1, wanted)
-    // What the goal has for headings ends no section, where it stands there.
+    // Headings inside of an intact goal end no section.
     let next = nth + 1
     while ((headings[next]?.at ?? past) < past) next += 1
     const end = whole ?? headings[next]?.at ?? lines.length
@@ -163,8 +162,8 @@ function goalSections(lines: readonly Line[], wanted: readonly string[]): GoalSe
 }
 
 /**
- * Where these lines stand at the beginning of a section, in a fence or without one. `end`: the line behind the section; null if
- * they do not stand there, or something else does with them. `past`: the line behind them, as far as they do.
+ * Finds these lines at the start of a section, with or without a fence. `end`: the line after the section; null if they are
+ * missing or not alone. `past`: the line after their last match.
  */
 function wantedAt(
   lines: readonly Line[],
@@ -184,7 +183,7 @@ function wantedAt(
   return { end: isEnd(lines, end) ? end : null, past: end }
 }
 
-/** The first line that is not blank behind those that are wanted; null if they do not stand there. */
+/** Returns the first non-blank line after the wanted ones; null if these are missing. */
 function endOfLines(lines: readonly Line[], from: number, wanted: readonly string[]): number | null {
   let at = from
   for (const line of wanted) {
@@ -201,7 +200,7 @@ function pastBlank(lines: readonly Line[], from: number): number {
   return at
 }
 
-/** Past blank lines and rules (`---`) between two sections. */
+/** Returns the line after blank lines and rules (`---`) between two sections. */
 function pastRules(lines: readonly Line[], from: number): number {
   let at = from
   while (at < lines.length && /^(?: {0,3}([-*_])(?:[ \t]*\1){2,})?$/.test(lines[at]?.shown ?? '')) at += 1
@@ -216,11 +215,11 @@ interface Heading {
   at: number
   level: number
   isGoal: boolean
-  /** Whether no heading stands before it. */
+  /** True for the first heading. */
   isFirst: boolean
 }
 
-/** The headings that a reader sees: none in a code fence or a comment that is closed. */
+/** Returns the visible headings: none in a code fence or a closed comment. */
 function headingsIn(lines: readonly Line[]): Heading[] {
   const found: Heading[] = []
   const hidden = new Hidden(lines)
@@ -231,10 +230,10 @@ function headingsIn(lines: readonly Line[]): Heading[] {
   return found
 }
 
-/** The code fences and comments of a text. Its ends are looked for in vain once, and not from each of a million beginnings. */
+/** Skips code fences and comments. Searches in vain for an end only once, not from each of a million starts. */
 class Hidden {
   readonly #lines: readonly Line[]
-  /** By the sign of a fence, the least length of one that nothing closes any more. */
+  /** By fence character, the shortest length that no later line closes. */
   readonly #open = new Map<string, number>()
   #isCommentOpen = false
 
@@ -242,7 +241,7 @@ class Hidden {
     this.#lines = lines
   }
 
-  /** The line after this one; of a code fence or a comment that begins here, and ends, the one behind it. */
+  /** Returns the next line; at the start of a closed code fence or comment, the line after it. */
   past(at: number): number {
     const text = this.#lines[at]?.text ?? ''
     const fence = fenceOf(text, { anyInfo: true })
@@ -274,7 +273,7 @@ function headingOf(line: string): Pick<Heading, 'level' | 'isGoal'> | null {
   return { level: marks.length, isGoal: /^goal$/i.test(title.replace(/[^\p{L}\p{N}]/gu, '')) }
 }
 
-/** The fence that a line opens; null if it opens none. What stands behind it may be a language, unless `anyInfo`. */
+/** Returns the fence that a line opens; null: none. Only a language may follow it, unless `anyInfo`. */
 export function fenceOf(line: string, { anyInfo = false } = {}): string | null {
   const opened = /^[ \t]*(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)$/s.exec(line)
   if (opened === null) return null
@@ -282,7 +281,7 @@ export function fenceOf(line: string, { anyInfo = false } = {}): string | null {
   return anyInfo || /^[\w-]{0,20}\s*$/.test(info) ? fence : null
 }
 
-/** Whether a line closes a fence. */
+/** True if a line closes a fence. */
 export function closes(line: string, fence: string): boolean {
   const text = line.trim()
   return text.startsWith(fence) && text === (fence[0] ?? '').repeat(text.length)

@@ -26,12 +26,12 @@ export function parseMainFile(text: string): Parsed<MainFile> {
 export interface BoardMain {
   /** Its `short_title`. */
   title: string | null
-  /** The open entries under "In progress", in their order. */
+  /** Open entries under "In progress", in order. */
   inProgress: readonly string[]
 }
 
 /**
- * Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written.
+ * Parses a `MAIN.md` for the board; `null` if it is invalid, for example during a write.
  * @param redact takes the secrets out of a text, before it is cut
  */
 export function parseBoardMain(text: string, redact: (text: string) => string): BoardMain | null {
@@ -45,7 +45,7 @@ export function parseBoardMain(text: string, redact: (text: string) => string): 
   }
 }
 
-/** The text with `finite_incantatem: false` and `status: in-progress` in place of `done`; otherwise unchanged. */
+/** Returns the text with `finite_incantatem: false`, and `status: in-progress` in place of `done`; otherwise unchanged. */
 export function withoutClaim(text: string): Parsed<string> {
   const before = readFrontMatter(text)
   if (!before.ok) return before
@@ -65,7 +65,7 @@ export function withoutClaim(text: string): Parsed<string> {
   return { ok: false, problem: 'its done claim is not plain; write finite_incantatem: true on a line of its own.' }
 }
 
-/** The text with `status: done` in place of any other status; the same text if it says that already. */
+/** Returns the text with `status: done`; unchanged if it has that. */
 export function withDone(text: string): Parsed<string> {
   const before = readFrontMatter(text)
   if (!before.ok) return before
@@ -77,14 +77,14 @@ export function withDone(text: string): Parsed<string> {
   return { ok: false, problem: 'its status is not plain; write status: in-progress on a line of its own.' }
 }
 
-/** What is done about the goal in a `MAIN.md` that agents write: the text with it put back; null if it stands there. */
+/** Returns the text of an agents' `MAIN.md` with the restored goal; null if the goal is unchanged. */
 export function withGoal(text: string, goal: string): ReturnType<typeof putGoalBack> {
   const front = readFrontMatter(text)
   return front.ok ? putGoalBack(text, text.length - front.value.body.length, goal) : null
 }
 
 /**
- * The goal as a person typed it, out of a copy of `MAIN.md` that nobody else has written; else as the journal has it.
+ * Returns the goal as a person typed it, from a trusted copy of `MAIN.md`; otherwise as in the journal.
  * @param journaled the goal with `[secret NAME]` in the place of each secret
  */
 export function typedGoal(copy: string, journaled: string): string {
@@ -93,7 +93,7 @@ export function typedGoal(copy: string, journaled: string): string {
   return typed !== null && isSameText(typed, journaled, SECRET) ? typed : writableGoal(journaled)
 }
 
-/** What the redactor puts in the place of a secret. */
+/** Matches the redactor's replacement of a secret. */
 const SECRET = /\[secret [^\]\n]{1,200}\]/
 
 const anyStatus =
@@ -132,7 +132,7 @@ function otherKeys(data: Readonly<Record<string, unknown>>): [string, unknown][]
 /** The YAML block at the top of a Markdown file. */
 interface FrontMatter {
   data: Readonly<Record<string, unknown>>
-  /** Offsets into the text of the lines between the two `---`. */
+  /** Offsets in the text of the lines between the two `---`. */
   start: number
   end: number
   body: string
@@ -185,7 +185,7 @@ function parseYaml(yaml: string): Parsed<Record<string, unknown>> {
   }
 }
 
-// Options at every call: without them gray-matter evaluates `---js`, and shares a cache in which a broken file becomes {}.
+// Pass options in every call: without them gray-matter evaluates `---js`, and caches a broken file as {}.
 function options() {
   const refuse = (): never => {
     throw new Error('the front matter is not YAML')
@@ -194,7 +194,7 @@ function options() {
   return { language: 'yaml', engines }
 }
 
-/** Whether a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
+/** True if a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
 function hasSharedParts(root: object): boolean {
   const seen = new Set<unknown>([root])
   for (const part of seen) {
@@ -222,7 +222,7 @@ function lineOf(text: string, offset: number): number {
 interface Section {
   level: number
   isOpenWork: boolean
-  /** Indent of the section's first entry: plain entries deeper than this are notes to another entry. */
+  /** Indent of the section's first entry: deeper plain entries are notes to another entry. */
   indent: number | null
 }
 
@@ -231,8 +231,8 @@ const OPEN_WORK: readonly Heading[] = ['inprogress', 'todo']
 type Heading = 'inprogress' | 'todo'
 
 /**
- * The unfinished entries of a Markdown text: under the headings "In progress" and "Todo", every unchecked `- [ ]`, and
- * every top-level bullet without a box. Code fences and HTML comments do not count.
+ * Returns the unfinished entries of a Markdown text under the headings "In progress" and "Todo": each unchecked `- [ ]`, and
+ * each top-level bullet without a box. Ignores code fences and HTML comments.
  * @param under the headings to search; both if left out
  */
 function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
@@ -256,7 +256,7 @@ function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK
   return open
 }
 
-/** The visible text under a heading, on one line and cut; empty if there is none that says anything. */
+/** Returns the visible text under a heading, on one line and cut; empty if there is none. */
 function textUnder(markdown: string, title: string): string {
   const found: string[] = []
   let isUnder = false
@@ -305,12 +305,12 @@ function* visibleLines(markdown: string): Generator<string> {
   }
 }
 
-/** A text without its closed HTML comments, `between` in the place of each; in linear time. */
+/** Returns a text with each closed HTML comment replaced by `between`; in linear time. */
 export function withoutComments(text: string, between = ''): string {
   let visible = ''
   let at = 0
   for (;;) {
-    // By indexOf: a pattern would look for the end again from every one of a million beginnings.
+    // Use indexOf: a pattern would search the end again from each of a million starts.
     const start = text.indexOf('<!--', at)
     const end = start === -1 ? -1 : text.indexOf('-->', start + 4)
     if (end === -1) return visible + text.slice(at)
@@ -319,15 +319,15 @@ export function withoutComments(text: string, between = ''): string {
   }
 }
 
-/** In the middle of a line an unclosed `<!--` is only text. */
+/** True if a comment starts here; an unclosed `<!--` inside of a line is only text. */
 function startsComment(line: string): boolean {
   return /^[ \t]*(?:[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)?<!--/.test(line)
 }
 
 /**
- * The first `MAIN.md` of a session: `template` (`prompts/MAIN.template.md`) with the goal verbatim in a code fence, so
- * that nothing in it is read as a heading, an entry or front matter. Only NUL and lone surrogates are replaced, by
- * U+FFFD. The title, which is shown wherever the session is, is made of the goal without its secrets.
+ * Returns the first `MAIN.md` of a session from `template` (`prompts/MAIN.template.md`). The goal is verbatim in a code
+ * fence, so that no part is read as a heading, an entry or front matter. Replaces only NUL and lone surrogates, by U+FFFD.
+ * The title for lists comes from the goal without its secrets.
  * @param redact takes the secrets out of a text
  */
 export function newMainFile(
@@ -344,20 +344,20 @@ export function newMainFile(
   })
 }
 
-/** The first line that says something, at most 60 characters, cut between two characters as a reader sees them. */
+/** Returns the first non-empty line, at most 60 characters, cut between two visible characters. */
 function shortTitle(goal: string): string {
   const line = /\S[^\r\n]*/.exec(goal)?.[0] ?? ''
   const title = line.slice(0, 1000).toWellFormed().replace(unprintable, ' ').replace(/\s+/g, ' ').trim()
-  // Of plain letters each is a character, and what tells characters apart takes 5 ms to come up.
+  // Count plain letters directly: the segmenter takes 5 ms to start.
   const isPlain = /^[\x20-\x7e]*$/.test(title)
   const characters = isPlain ? [...title] : Array.from(new Intl.Segmenter().segment(title), part => part.segment)
   return characters.length <= 60 ? title : `${characters.slice(0, 59).join('').trimEnd()}…`
 }
 
-/** A YAML string on one line: JSON in double quotes, which YAML reads alike once nothing unprintable is left. */
+/** Returns a YAML string on one line: JSON in double quotes, which YAML reads equally without unprintable characters. */
 function yamlString(text: string | null): string {
   return text === null ? 'null' : JSON.stringify(text.replace(unprintable, ' '))
 }
 
-// Also what turns the direction of a text round. Joiners stay, as they hold characters together.
+// Includes text direction characters, but not joiners, which hold characters together.
 const unprintable = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\uFEFF\u202A-\u202E\u2066-\u2069]+/gu

@@ -14,10 +14,9 @@ import { join } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 
 /**
- * A hash (hex) of a session's memory: the texts of its own files, and the untrusted folder `kb` (absolute path).
- * Follows no links. The first 1,000 files, up to 16 MiB in all, are hashed by content; further files by name, size and
- * time of change; nothing after 20,000 entries. Synchronous, because a usual folder takes a millisecond or two this
- * way.
+ * Returns a hash (hex) of a session's memory: its own files' texts and the untrusted folder `kb` (absolute path). Follows no
+ * links. Hashes the first 1,000 files, up to 16 MiB, by content, and others by name, size and mtime; stops after 20,000
+ * entries. Synchronous, because a usual folder then takes one or two milliseconds.
  */
 export function memoryFingerprint(texts: readonly string[], kb: string): string {
   const look: HashProgress = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
@@ -26,7 +25,7 @@ export function memoryFingerprint(texts: readonly string[], kb: string): string 
   return look.hash.digest('hex')
 }
 
-/** The hash so far, and how much has gone into it. */
+/** The current hash and the amount of hashed data. */
 interface HashProgress {
   hash: Hash
   files: number
@@ -56,7 +55,7 @@ function hashedParts(path: string, name: string, stat: Stats, look: HashProgress
 }
 
 function hashedContent(path: string, name: string, look: HashProgress): (string | Buffer)[] {
-  // Since the stat it may have become a link, or a pipe, where a plain open would block for ever.
+  // It may have become a link since the stat, or a pipe, where a plain open would block forever.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
   try {
     const { size, mtimeMs } = fstatSync(fd)

@@ -14,9 +14,8 @@ import {
 import { memoryRoot } from './memory-paths.ts'
 
 /**
- * Makes a folder below `.codemachine`, accessible to this user only, and a `.gitignore` that keeps all of
- * `.codemachine` out of git, unless there is one. `root` is the work directory's real path, `folder` relative to it.
- * Returns what is in the way; `null` on success.
+ * Creates a private folder below `.codemachine`, and a missing `.gitignore` that keeps all of `.codemachine` out of git.
+ * `root`: real path of the work directory, `folder`: relative to it. Returns the obstacle; `null` on success.
  */
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
   const obstacle = await makeFolderInside(root, folder)
@@ -26,8 +25,8 @@ export async function makeMemoryFolder(root: string, folder: string): Promise<Ob
 }
 
 /**
- * As `makeMemoryFolder`, but throws a `UserError` if something else is in the folder's place. `purpose`: what the
- * folder is for, the end of the sentence.
+ * As `makeMemoryFolder`, but throws a `UserError` if something else is in the folder's place. `purpose`: purpose of the
+ * folder, the end of the sentence.
  */
 export async function makeMemoryFolderOrRefuse(root: string, folder: string, purpose: string): Promise<void> {
   const obstacle = await makeMemoryFolder(root, folder)
@@ -38,14 +37,13 @@ export async function makeMemoryFolderOrRefuse(root: string, folder: string, pur
   )
 }
 
-/** Writes a file below `root` if nothing has its path; a link there is not followed. A crash leaves the whole file, or none. */
+/** Writes a file below `root` if its path is free; never follows a link there. A crash leaves the whole file or none. */
 export async function writeIfMissing(root: string, file: string, text: string): Promise<void> {
   if (!(await pathExists(join(root, file)))) await writeFileInside(root, file, text)
 }
 
 /**
- * Does some writing in the work directory. A failure of the system becomes a `UserError`: `diskFull(place)`, or
- * `sentence` with the failure's code.
+ * Runs a write in the work directory. A system error becomes a `UserError`: `diskFull(place)`, or `sentence` with its code.
  */
 export async function writingInside<T>(
   place: string,
@@ -64,12 +62,12 @@ export async function writingInside<T>(
 }
 
 /**
- * The `.gitignore` of `.codemachine`, watched: an agent that removes or changes it would have the next `git add -A` commit
- * the memory.
+ * Watches the `.gitignore` of `.codemachine`: if an agent removes or changes it, the next `git add -A` would commit the
+ * memory.
  */
 export class IgnoreRules {
   readonly #root: string
-  /** As it stood when it was first looked at: a person may have written it. */
+  /** Its text at the first check: a person may have written it. */
   #rules: string | null = null
   #seen: string | null = null
 
@@ -78,7 +76,7 @@ export class IgnoreRules {
     this.#root = root
   }
 
-  /** Puts it back if it is gone, or is another one. Returns what was wrong, one sentence; `null` if nothing was. */
+  /** Restores the file if it is missing or changed. Returns the problem as one sentence; `null`: none. */
   async keep(): Promise<string | null> {
     const path = join(this.#root, RULES_FILE)
     const state = await fileState(path)
@@ -86,7 +84,7 @@ export class IgnoreRules {
     const found = await readTextFile(path, MOST_RULES_BYTES)
     if (found.kind === 'text') this.#rules ??= found.text
     const isKept = found.kind === 'text' && found.text === this.#rules
-    // Without the folder git has nothing to commit.
+    // Without the folder, git has nothing to commit.
     if (!isKept && !(await isFolderInside(this.#root, memoryRoot))) return null
     const problem = isKept ? null : await this.#putBack(found.kind)
     this.#seen = (await fileState(path))?.key ?? null

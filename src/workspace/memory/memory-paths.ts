@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { MemoryLayout } from '../../core/state/state.ts'
 
-/** The folder of all memory, relative to the work directory. */
+/** Folder of all memory, relative to the work directory. */
 export const memoryRoot = '.codemachine'
 
-/** The folders that agents share with the person; relative to the work directory. */
+/** Folders that agents share with the person; relative to the work directory. */
 export const projectFolders = {
   agents: join(memoryRoot, 'agents'),
   inputs: join(memoryRoot, 'inputs'),
@@ -17,23 +17,23 @@ export interface SessionFolder {
   folder: string
   main: string
   tasks: string
-  /** The knowledge base: a folder of agents' notes, shared by all sessions of the work directory. */
+  /** Knowledge base: a folder of agents' notes, shared by all sessions of the work directory. */
   kb: string
   /** Folder of the last good copies, in the records. */
   lastGood: string
 }
 
-/** Whose memory it is. */
+/** The session that owns a memory. */
 export interface SessionPlace {
   directory: string
   id: string
-  /** The session's folder in the records. */
+  /** Session's folder in the records. */
   records: string
-  /** Where its tasks are kept; left out: with the rest of its memory. */
+  /** Location of its tasks; undefined: with the rest of its memory. */
   memory?: MemoryLayout
 }
 
-/** The paths of a session's memory, without touching the disk. */
+/** Returns the paths of a session's memory, without disk access. */
 export function sessionFolder(session: SessionPlace): SessionFolder {
   const home = join(session.directory, memoryRoot)
   const folder = join(home, 'projects', session.id)
@@ -46,7 +46,7 @@ export function sessionFolder(session: SessionPlace): SessionFolder {
   }
 }
 
-/** The paths of the memory of one of its scopes (`RoundScope`), likewise. */
+/** Returns the memory paths of one of its scopes (`RoundScope`), without disk access. */
 export function scopeFolder(
   { folder, kb, lastGood }: Omit<SessionFolder, 'main' | 'tasks'>,
   name: string,
@@ -61,7 +61,7 @@ export function scopeFolder(
   }
 }
 
-/** Paths of a project's plan; all absolute, or relative if made of a relative directory. */
+/** Paths of a project's plan; absolute or relative like the directory. */
 interface PlanPaths {
   folder: string
   tasks: string
@@ -71,7 +71,7 @@ interface PlanPaths {
   earlier: string
 }
 
-/** The paths of a work directory's plan, without touching the disk. */
+/** Returns the paths of a work directory's plan, without disk access. */
 export function planPaths(directory: string): PlanPaths {
   const folder = join(directory, projectFolders.plan)
   return {

@@ -31,26 +31,26 @@ import { writeInPlace } from './scope-memory.ts'
 interface PersonsFilesOptions {
   /** The work directory. */
   directory: string
-  /** The session's folder in it, where what a round has made of such a file is kept. */
+  /** Session's folder in it, for the versions that a round has written. */
   folder: string
-  /** A folder of the records, where copies lie while a round runs. */
+  /** Folder of the records for copies during a round. */
   copies: string
 }
 
-/** A larger file is left out: it is none that a person writes. */
+/** Largest file, in bytes: no person writes a larger one. */
 const MOST_BYTES = 1024 * 1024
 const MOST_FILES = 10
-/** The most that is told of what a file has become, in characters. */
+/** Longest reported text of a changed file, in characters. */
 const MOST_FOUND = 2_000
 
 /**
- * Opens the files of the person that no round may change. As long as a round runs the records hold copies; so what one has
- * changed that was cut off is put back, too, and a change by the person meanwhile with it: both are kept.
+ * Opens the person's files that no round may change. The records have copies during a round, so changes of an interrupted
+ * round are undone too. A person's change meanwhile is undone with it; both versions are kept.
  */
 export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOptions): PersonsFiles {
   const index = join(copies, 'index.json')
   return {
-    // At once, as nothing may be waited for just before a round. One or two files of some KiB take less than a millisecond.
+    // Synchronous: nothing may be awaited just before a round, and some KiB take under a millisecond.
     before(paths) {
       const root = paths.length === 0 ? '' : realpathSync(directory)
       const held = paths.slice(0, MOST_FILES).flatMap(path => {
@@ -83,12 +83,12 @@ export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOpti
   }
 }
 
-/** The content of a file that a person can have written; null: it is none, or nothing is there. */
+/** Returns the content of a file that a person may have written; null: none, or missing. */
 function readAtOnce(root: string, path: string): Buffer | null {
   const file = join(root, path)
   try {
     if (!lstatSync(file).isFile() || realpathSync(dirname(file)) !== dirname(file)) return null
-    // Since then it may have become a link, or a pipe at which a plain open would wait for ever.
+    // It may have become a link since, or a pipe at which a plain open would wait forever.
     const fd = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
     try {
       const stat = fstatSync(fd)
@@ -104,7 +104,7 @@ function readAtOnce(root: string, path: string): Buffer | null {
   }
 }
 
-/** Has a file hold what it held before; null if it does. */
+/** Restores the earlier content of a file; null if it is unchanged. */
 async function putBack(root: string, path: string, before: Buffer, folder: string): Promise<GoalChange | null> {
   const isBehindLink = (await findObstacle(root, dirname(path))) !== null
   const now = isBehindLink ? ({ kind: 'gone' } as const) : await readRegularFile(join(root, path), MOST_BYTES)
@@ -130,7 +130,7 @@ function isSame(now: Buffer, before: Buffer): boolean {
   return now.equals(before) || isSameText(now.toString(), before.toString())
 }
 
-/** Keeps what a file has become in the session's folder, which no agent is told to read; resolves with its path. */
+/** Stores the changed version of a file in the session's folder, which no agent is told to read; resolves with its path. */
 async function keepBeside(root: string, folder: string, path: string, bytes: Buffer): Promise<string | null> {
   if ((await findObstacle(root, folder)) !== null) return null
   const { name, ext } = parse(path)

@@ -13,14 +13,14 @@ import { type Corrections, describeDuplicateId, describeIssue } from './tasks-fi
 /** Path of the specification, relative to the work directory. */
 export const specificationFile = join(projectFolders.inputs, 'specifications.md')
 
-/** The initial text of a specification: a guide to writing one. */
+/** Returns the initial text of a specification: a guide to writing one. */
 export function specificationGuide(): string {
   return loadPrompt('specifications.template')
 }
 
 /**
- * Creates the missing project folders of a work directory, and a specification with the guide if there is none. Throws
- * a `UserError` if a link or a file is in the place of a folder, or if nothing can be written.
+ * Creates the missing project folders of a work directory, and a missing specification with the guide. Throws a `UserError`
+ * if a link or a file is in the place of a folder, or if a write fails.
  */
 export async function makeProjectFolders(directory: string): Promise<void> {
   const write = async () => {
@@ -38,22 +38,21 @@ function makeProjectFolder(root: string, folder: string): Promise<void> {
   return makeMemoryFolderOrRefuse(root, folder, 'make a folder in its place')
 }
 
-/** Relative to the work directory. */
+/** Paths relative to the work directory. */
 const PLAN_FILES = planPaths('')
 
 const MOST_BYTES = 1024 * 1024
 const MOST_SUMMARY = 64 * 1024
-/** Of plans, and of summaries. */
+/** Most kept plans, and most kept summaries. */
 const MOST_KEPT = 20
 const MOST_LISTED = 10_000
 const MOST_PROMPT_PROBLEMS = 10
 
 /**
- * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`.
- * Files of an unknown session, or whose names are taken, go to `before-<new session>`. A link itself is moved, never its
- * target.
- * Keeps the last 20 of them, and writes a plan without tasks. To be called only while the session `id` is created. Throws a
- * `UserError` if a folder is in the way or nothing can be written.
+ * Makes room for a new build's plan: moves the current plan and summary to `plan/earlier/<session>.json` and `.md`. Files of
+ * an unknown session or with a taken name become `before-<new session>`. Moves a link itself, never its target. Keeps the
+ * last 20, and writes a plan without tasks. Call it only during the creation of the session `id`. Throws a `UserError` if a
+ * folder is in the way or a write fails.
  */
 export async function archiveEarlierPlan(
   directory: string,
@@ -82,13 +81,13 @@ export async function writePlanSummary(directory: string, text: string): Promise
   })
 }
 
-/** A valid plan, and the agents with a prompt of the project's own; or what is wrong, one sentence each. */
+/** A valid plan, and the agents with a project prompt; or its problems, one sentence each. */
 type CheckedPlan =
   | { ok: true; tasks: readonly PlanTask[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
 
 /**
- * Checks the plan that the agents builder has written. Each problem names its file.
+ * Checks the plan of the agents builder. Each problem names its file.
  * @param prompts the agents with a usable prompt of the project's own, and the problems of other prompts
  */
 export async function checkPlanFiles(
@@ -112,7 +111,7 @@ async function readPlan(root: string): Promise<ParsedPlan> {
   return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
 }
 
-/** Removes all but the newest 20. Names end in a day and a counter, so the newest sort last. */
+/** Removes all except the newest 20. Names end in a day and a counter, so the newest sort last. */
 async function removeOldest(folder: string, ending: string): Promise<void> {
   const names: string[] = []
   for await (const { name } of await opendir(folder)) {
@@ -142,7 +141,7 @@ interface PlanTask {
   phase: (typeof PHASES)[number]
 }
 
-/** The tasks of a new plan; or what is wrong with it, one sentence each, at most 11. */
+/** The tasks of a new plan; or its problems, one sentence each, at most 11. */
 type ParsedPlan = { ok: true; tasks: readonly PlanTask[] } | { ok: false; problems: readonly string[] }
 
 const MOST_TASKS = 500
@@ -189,21 +188,18 @@ const schema = v.object({
   ),
 })
 
-/** The ids alone, so that duplicates are reported whatever else is wrong. */
+/** Schema of the ids only, to report duplicates regardless of other problems. */
 const idsSchema = v.object({
   tasks: v.array(v.object({ id: v.string(), subtasks: v.optional(v.array(v.object({ id: v.string() })), []) })),
 })
 
-/**
- * Parses a plan that an agent has written. A problem names its place and the correction: `tasks[3].phase is "Build";
- * …`.
- */
+/** Parses a plan by an agent. A problem names its place and the correction: `tasks[3].phase is "Build"; …`. */
 export function parsePlan(text: string): ParsedPlan {
   const json = parseJson(text)
   if (!json.ok) return { ok: false, problems: [json.problem] }
   const result = v.safeParse(schema, json.value)
   const wrong = (result.issues ?? []).map(issue => describeIssue(issue, corrections))
-  // A name that is blank and too long is one problem.
+  // Count a blank and too long name as one problem.
   const problems = [...new Set([...wrong, ...idProblems(json.value)])]
   if (!result.success || problems.length > 0) return { ok: false, problems: firstProblems(problems) }
   return { ok: true, tasks: result.output.tasks.map(({ id, name, phase }) => ({ id, name, phase })) }
@@ -228,7 +224,7 @@ function idProblems(json: unknown): string[] {
   return [`tasks has ${tasks.length} entries; write at most ${MOST_TASKS}.`, ...problems]
 }
 
-/** The first ten problems, and how many more there are. The agent is given them to correct. */
+/** Returns the first ten problems and the number of others, for the agent to correct. */
 function firstProblems(problems: readonly string[]): string[] {
   const more = problems.length - MOST_PROBLEMS
   const first = problems.slice(0, MOST_PROBLEMS)

@@ -22,21 +22,21 @@ import { NO_TASKS, writeLastGood } from './session-folder.ts'
 import { type OwnMemory, openMemory } from './session-memory.ts'
 
 interface ScopedMemoryOptions {
-  /** Where the memory of the session lies. */
+  /** Paths of the session's memory. */
   place: SessionFolder
   /** The work directory. */
   directory: string
-  /** Its goal, as the journal has it. */
+  /** Its goal in the journal. */
   goal: string
-  /** The scope that the session is in just now, with its goal as the journal has it; null: it is in none. */
+  /** Returns the current scope of the session with its goal in the journal; null: none. */
   scope(): { name: string; goal: string } | null
-  /** The commit and the branch that a new `MAIN.md` names. */
+  /** Returns the commit and branch for a new `MAIN.md`. */
   head(): Promise<{ commit: string | null; branch: string | null }>
-  /** Takes the secrets out of a text. */
+  /** Removes secrets from a text. */
   redact(text: string): string
 }
 
-/** Opens the memory of a session: its own files, and while it is in a scope those of the scope; and its folder for others. */
+/** Opens the memory of a session: its own files, or its scope's during a scope, and its folder for other files. */
 export function openScopedMemory(options: ScopedMemoryOptions): {
   memory: Memory
   scopes: ScopeFiles
@@ -71,9 +71,9 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
         if (!isThere) await keepFirstCopies(name, goal, options)
         const memory = ofScope(name, goal)
         await memory.withdrawClaim()
-        // One that is entered again may have another goal.
+        // A scope that is entered again may have another goal.
         await memory.takeGoal()
-        // What is missing is put there; that it was missing is nothing to be told.
+        // `read` creates missing files; do not report that they were missing.
         if (!isThere) await memory.read()
       },
       withdrawOfSession: () => own.withdrawClaim(),
@@ -102,16 +102,16 @@ export function openScopedMemory(options: ScopedMemoryOptions): {
   }
 }
 
-/** Beside a `MAIN.md`: the words of the person, where the input of a round has no room for them. */
+/** File beside a `MAIN.md` with the person's words, if a round's input has no room for them. */
 const GOAL = 'GOAL.md'
 
 const TASKS = 'tasks.json'
-/** What codemachine itself writes there, in whatever letters. */
+/** Codemachine's own files there, compared in lower case. */
 const OWN_FILES: ReadonlySet<string> = new Set(['main.md', 'goal.md', TASKS, 'report.md', 'report.html', 'done.json'])
-/** Where the memory of scopes lies. */
+/** Folder of the scopes' memory. */
 const SCOPES = 'steps'
 
-/** Why a file of the session's folder is none that can be kept there, a sentence; null if it can. */
+/** Returns a sentence if a file may not be stored in the session's folder; null: it may. */
 function problemOfFile(file: string, { folder, tasks }: SessionFolder): string | null {
   const name = JSON.stringify(file.slice(0, 200))
   if (!isPlainPath(file)) return `${name} is no path of a file in the folder of a session, such as "plan/v1.md".`
@@ -122,7 +122,7 @@ function problemOfFile(file: string, { folder, tasks }: SessionFolder): string |
   return null
 }
 
-/** Writes a file as a whole; `path`: relative to the root. Resolves with what is in the way, a sentence; null on success. */
+/** Writes a file atomically; `path`: relative to the root. Resolves with a sentence on the obstacle; null on success. */
 async function writeForPeople(root: string, path: string, bytes: Buffer): Promise<string | null> {
   try {
     const obstacle = await makeFolderInside(root, dirname(path))
@@ -140,7 +140,7 @@ async function writeForPeople(root: string, path: string, bytes: Buffer): Promis
   }
 }
 
-/** Writes a file below `root` as a whole, and sets aside what is in its way; false if that cannot be done. */
+/** Writes a file below `root` atomically, and renames obstacles; false if that fails. */
 export async function writeInPlace(root: string, path: string, bytes: Buffer): Promise<boolean> {
   try {
     for (let tries = 0; tries < MOST_OBSTACLES; tries++) {
@@ -156,17 +156,17 @@ export async function writeInPlace(root: string, path: string, bytes: Buffer): P
   return (await writeForPeople(root, path, bytes)) === null
 }
 
-/** More than there are folders on the way to a memory file. */
+/** More than the number of folders above a memory file. */
 const MOST_OBSTACLES = 10
 
-/** Whether a scope has memory files: good copies of them, and a folder for them. */
+/** True if a scope has memory files: good copies and a folder. */
 async function hasFiles(name: string, { place, directory }: ScopedMemoryOptions): Promise<boolean> {
   const { folder, lastGood } = scopeFolder(place, name)
   if (!['MAIN.md', 'tasks.json'].every(file => existsSync(join(lastGood, file)))) return false
   return (await findObstacle(await realpath(directory), relativeInside(directory, folder)))?.kind !== 'missing'
 }
 
-/** Keeps the good copies of new memory files, from which the files are made; those that are there already stay. */
+/** Writes the good copies of new memory files, the source of the files; keeps existing ones. */
 async function keepFirstCopies(name: string, goal: string, options: ScopedMemoryOptions): Promise<void> {
   const { place, directory, head, redact } = options
   const { folder, lastGood } = scopeFolder(place, name)
@@ -175,11 +175,11 @@ async function keepFirstCopies(name: string, goal: string, options: ScopedMemory
   if (problem !== null) throw new UserError('CM0107', problem)
   await setAside(await realpath(directory), relativeInside(directory, folder))
   const main = newMainFile(loadPrompt('MAIN.template'), { goal, git: await head() }, redact)
-  // The last of them says that all are there.
+  // The last one proves that all are there.
   await writing(lastGood, () => writeLastGood(lastGood, { 'MAIN.md': main, 'tasks.json': NO_TASKS }))
 }
 
-/** Renames what somebody else has put in the place of a folder that is to be new, and of the folders that it lies in. */
+/** Renames foreign entries in the place of a new folder and of its parents. */
 async function setAside(root: string, folder: string): Promise<void> {
   for (;;) {
     const obstacle = await findObstacle(root, folder)

@@ -11,16 +11,16 @@ import { memoryRoot, type SessionFolder, type SessionPlace, sessionFolder } from
 import { archiveEarlierPlan } from './plan-files.ts'
 
 /**
- * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
- * `tasks.json`, with their first good copies in the records. Where it shares the project's plan, an empty one in place of an earlier one.
- * Throws a `UserError` if the directory cannot be written to, if the session's folder exists already, or if the goal is
- * larger than 1 MiB; then no empty folder stays in the records.
+ * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, the session's `MAIN.md` and
+ * `tasks.json`, and their first good copies in the records. If it shares the project's plan, replaces an earlier one by an
+ * empty one. Throws a `UserError` if the directory is not writable, the session's folder exists, or the goal exceeds 1 MiB.
+ * Then removes its empty folder from the records.
  */
 export async function createSessionFolder(session: NewSession): Promise<SessionFolder> {
   try {
     return await makeSessionFolder(session)
   } catch (error) {
-    // Fails, as it should, if there is anything in it.
+    // Fails for a folder with content, as it should.
     await rmdir(session.records).catch(() => undefined)
     throw error
   }
@@ -29,9 +29,9 @@ export async function createSessionFolder(session: NewSession): Promise<SessionF
 interface NewSession extends SessionPlace {
   goal: string
   git: { commit: string | null; branch: string | null }
-  /** The session whose plan lies in the work directory; null, or left out: it is not known. */
+  /** Session of the plan in the work directory; null or undefined: unknown. */
   planOf?: string | null
-  /** Takes the secrets out of a text. */
+  /** Removes secrets from a text. */
   redact(text: string): string
 }
 
@@ -58,7 +58,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   return place
 }
 
-/** The text of a `tasks.json` without tasks. */
+/** Text of a `tasks.json` without tasks. */
 export const NO_TASKS = `${JSON.stringify({ tasks: [] }, null, 2)}\n`
 
 async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
@@ -79,13 +79,13 @@ async function writeFirstFiles(directory: string, id: string, files: Readonly<Re
   }
 }
 
-/** Writes the first good copies of memory files, one after the other, into a folder of the records. */
+/** Writes the first good copies of memory files into a folder of the records, one after the other. */
 export async function writeLastGood(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   for (const [name, text] of Object.entries(files)) await writeWholeFile(join(folder, name), text)
 }
 
-/** Removes what an unfinished creation has made. */
+/** Removes the files of an unfinished creation. */
 async function removeFirstFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const name of Object.keys(files)) await rm(join(folder, name), { force: true }).catch(() => undefined)
   await rmdir(folder).catch(() => undefined)

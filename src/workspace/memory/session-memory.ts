@@ -32,11 +32,11 @@ import { IgnoreRules, makeMemoryFolder, writingInside } from './memory-folder.ts
 import { memoryRoot } from './memory-paths.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
-// A goal of up to 1 MiB, and as much again of what agents write.
+// A goal of up to 1 MiB, and as much text of agents.
 const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile, accept: parseMainFile }
 const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile, accept: acceptTasks }
 
-/** The most tasks that a round may leave: each is judged, and what is made of it is kept in the session's state. */
+/** Most tasks after a round: codemachine judges each and keeps the result in the session's state. */
 const MOST_TASKS = 2_000
 
 function acceptTasks(text: string): Parsed<readonly Task[]> {
@@ -54,16 +54,16 @@ interface MemoryOptions {
   directory: string
   /** Folder of the last good copies, in the records. */
   lastGood: string
-  /** The goal as the journal has it, which `MAIN.md` has to hold; left out: nobody looks. */
+  /** Goal in the journal, which `MAIN.md` must have; undefined: not checked. */
   goal?: string
   clock?: Clock
 }
 
-/** The memory of a session, of which codemachine also writes `tasks.json` as a whole, and puts the goal into `MAIN.md`. */
+/** The memory of a session for which codemachine also writes the whole `tasks.json` and the goal of `MAIN.md`. */
 export interface OwnMemory extends Memory {
-  /** Has `MAIN.md` hold the goal with which it was opened; that it was another one before is nothing to be told. */
+  /** Sets the goal of `MAIN.md` to the one it was opened with, without a report of the earlier one. */
   takeGoal(): Promise<void>
-  /** Resolves with why the text is no `tasks.json`, a sentence; null if it was written, and is the last good one. */
+  /** Writes `tasks.json` and its last good copy. Resolves with a sentence on why the text is invalid; null: written. */
   writeTasks(text: string): Promise<string | null>
 }
 
@@ -76,7 +76,7 @@ export function openMemory(options: MemoryOptions): OwnMemory {
     memory ??= new SessionMemory(await realpath(options.directory), { folder, tasksFolder }, options)
     return memory
   }
-  // Two reads at once would both rename a broken file.
+  // Run calls one at a time: two reads at once would both rename a broken file.
   let turn: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: (memory: SessionMemory) => Promise<T>): Promise<T> => {
     const result = turn.then(async () => work(await opened()))
@@ -105,7 +105,7 @@ class SessionMemory {
   readonly #main: FileInFolder<MainFile>
   readonly #tasks: FileInFolder<readonly Task[]>
   readonly #ignored: IgnoreRules
-  /** Found by `withdrawClaim` or `markTasks` and not yet returned by `read`. */
+  /** Problems from `withdrawClaim` or `markTasks` that `read` has not returned yet. */
   #problems: MemoryProblem[] = []
 
   constructor(
@@ -205,7 +205,7 @@ class SessionMemory {
     }
   }
 
-  /** Recreates a folder of the memory if need be. Returns what was wrong with it; `null` if nothing. */
+  /** Recreates a missing folder of the memory. Returns its problem; `null`: none. */
   async #mendFolder(folder: string): Promise<ReplacedFolder | null> {
     let lost: ReplacedFolder | null = null
     try {
@@ -231,7 +231,7 @@ class SessionMemory {
   }
 }
 
-/** The most that is told of what stood in the place of the goal, in characters. */
+/** Longest reported text in the place of the goal, in characters. */
 const MOST_FOUND = 2_000
 
 function goalChangeOf({ how, found }: Mended): GoalChange {
@@ -245,20 +245,20 @@ const WHAT_WAS_THERE = {
   'not-a-directory': 'was not a folder',
 } as const satisfies Record<Obstacle['kind'], string>
 
-/** A kind of memory file: its name, its maximum size in bytes, its parser, and that of what others wrote into it. */
+/** A kind of memory file: its name, its largest size in bytes, its parser, and the parser for others' text. */
 interface MemoryFileKind<T> {
   name: string
   limit: number
   parse(text: string): Parsed<T>
   accept(text: string): Parsed<T>
-  /** What others wrote as it has to be; null: it is that. `copy`: the last good text. */
+  /** Returns others' text in its correct form; null: it is correct. `copy`: the last good text. */
   mend?(text: string, copy: string): Mended | null
 }
 
-/** A text that was put right, and what was wrong with it. */
+/** A corrected text and its problem. */
 type Mended = NonNullable<ReturnType<typeof withGoal>>
 
-/** Keeps the goal in a `MAIN.md`; `journaled`: as the journal has it. */
+/** Returns a function that keeps the goal in a `MAIN.md`; `journaled`: the goal in the journal. */
 function keepsGoal(journaled: string): (text: string, copy: string) => Mended | null {
   let goal: string | null = null
   return (text, copy) => {
@@ -267,7 +267,7 @@ function keepsGoal(journaled: string): (text: string, copy: string) => Mended | 
   }
 }
 
-/** What was wrong with a folder or file that is restored, and the path to which the obstacle was renamed, if any. */
+/** The problem of a restored folder or file, and the path of the renamed obstacle, if any. */
 interface ReplacedFolder {
   problem: string
   setAside: string | null
@@ -277,17 +277,17 @@ interface ReplacedFolder {
 class MemoryFile<T> {
   readonly #kind: MemoryFileKind<T>
   readonly #root: string
-  /** Relative to the root. */
+  /** Path relative to the root. */
   readonly #file: string
   readonly #path: string
   readonly #copy: string
   readonly #clock: Clock
-  /** The last valid content, of this process or an earlier one; `null` if there was none. */
+  /** Last valid content, of this process or an earlier one; `null`: none. */
   #good: { text: string; value: T } | null = null
   #state: FileState | null = null
   #mended: Mended | null = null
 
-  /** `root` is the work directory's real path, `folder` the session's folder in it; `lastGood` lies in the records. */
+  /** `root`: real path of the work directory, `folder`: the session's folder in it; `lastGood` is in the records. */
   constructor(kind: MemoryFileKind<T>, place: { root: string; folder: string; lastGood: string; clock: Clock }) {
     this.#kind = kind
     this.#root = place.root
@@ -297,7 +297,7 @@ class MemoryFile<T> {
     this.#clock = place.clock
   }
 
-  /** The parsed last valid text. To be called after `read`. */
+  /** The parsed last valid text. Call it after `read`. */
   get value(): T {
     return this.#afterRead().value
   }
@@ -306,16 +306,16 @@ class MemoryFile<T> {
     return this.#afterRead().text
   }
 
-  /** Whether the file is unchanged since it was last read, by one stat. */
+  /** True if the file is unchanged since the last read, by one stat. */
   async isUnchanged(): Promise<boolean> {
     const known = this.#state
-    // Time stamps are too coarse to tell two writes in the same moment apart.
+    // Time stamps are too coarse to distinguish two writes at the same time.
     if (known === null || known.changedAt > this.#clock.now() - COARSEST_STAMP_MS) return false
     return (await fileState(this.#path))?.key === known.key
   }
 
   /**
-   * Reads the file. If it is broken or gone, renames it, restores the last good copy and returns the problem; else
+   * Reads the file. If it is broken or missing, renames it, restores the last good copy and returns the problem; otherwise
    * `null`. Throws a `UserError` if the disk is full, or if there is no good copy.
    */
   async read(lost: ReplacedFolder | null): Promise<MemoryProblem | null> {
@@ -337,14 +337,14 @@ class MemoryFile<T> {
     return null
   }
 
-  /** What was put right at a reading, and not taken yet. */
+  /** Returns the corrections of a read that have not been taken yet. */
   takeMended(): Mended | null {
     const mended = this.#mended
     this.#mended = null
     return mended
   }
 
-  /** Writes another valid text; the file keeps its mode. Throws a `UserError` if it cannot be written. */
+  /** Writes a new valid text; the file keeps its mode. Throws a `UserError` if the write fails. */
   async replace(text: string): Promise<void> {
     const parsed = this.#kind.parse(text)
     if (!parsed.ok) throw new Error(`${this.#kind.name}: ${parsed.problem}`)

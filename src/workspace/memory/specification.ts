@@ -12,23 +12,23 @@ export interface Specification {
   text: string
   /** Absolute path. */
   path: string
-  /** In bytes. */
+  /** Size in bytes. */
   size: number
-  /** The first heading or line written by the person, on one line. */
+  /** First heading or line written by the person, on one line. */
   title: string
   /** Other files in the folder of the specification. */
   others: readonly InputFile[]
-  /** Whether there are more than `others` lists. */
+  /** True if there are more files than in `others`. */
   hasMore: boolean
 }
 
-/** Maximum size of a specification, which becomes part of the goal. */
+/** Largest specification, in bytes; it becomes part of the goal. */
 const MOST_BYTES = 512 * 1024
 const TITLE_CHARACTERS = 100
 
 /**
- * Reads a work directory's specification. Throws a `UserError` that names the file and what to do if it is missing, has
- * nothing but the guide, is not text, is too large, or lies behind a link.
+ * Reads a work directory's specification. A missing, unchanged, too large, binary or linked file throws a `UserError` with
+ * the file and a fix.
  */
 export async function readSpecification(directory: string): Promise<Specification> {
   const root = await realpath(directory)
@@ -68,14 +68,14 @@ function textOf(bytes: Buffer, path: string): string {
     throw new UserError('CM0207', `${path} is no text: byte ${zero + 1} is a NUL; write it as plain text or Markdown.`)
   }
   if (isUtf8(bytes)) return new TextDecoder().decode(bytes)
-  // A bad byte comes out as another one, unless it is the last.
+  // The decoder replaces a bad byte, unless it is the last one.
   const decoded = Buffer.from(bytes.toString('utf8'))
   const bad = bytes.findIndex((byte, at) => byte !== decoded[at])
   const place = bad === -1 ? bytes.length : bad + 1
   throw new UserError('CM0207', `${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
 }
 
-/** The lines that are neither part of the guide, nor comments, nor empty. */
+/** Returns the lines that are not part of the guide, a comment or empty. */
 function linesOfPerson(text: string): string[] {
   const guide = new Set(withoutComments(specificationGuide(), '\n').split('\n').map(squeezed))
   const lines = withoutComments(text, '\n').split('\n').map(squeezed)
@@ -102,7 +102,7 @@ function titleOf(own: readonly string[]): string {
 interface InputFile {
   /** Path relative to the inputs folder. */
   name: string
-  /** In bytes. */
+  /** Size in bytes. */
   size: number
 }
 
@@ -111,8 +111,8 @@ const MOST_LOOKED_AT = 2_000
 const MOST_LEVELS = 5
 
 /**
- * Lists the files in the inputs folder and below, by name: at most 50, and whether there are more. Links and names that
- * begin with a dot are left out. `root` is the work directory's real path.
+ * Lists the files in the inputs folder and below, by name: at most 50, and if there are more. Omits links and names that
+ * begin with a dot. `root`: real path of the work directory.
  */
 async function listInputs(root: string): Promise<{ files: readonly InputFile[]; hasMore: boolean }> {
   const inputs = join(root, projectFolders.inputs)

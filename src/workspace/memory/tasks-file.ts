@@ -17,7 +17,7 @@ const filledString = v.pipe(
   v.check(text => text.trim() !== ''),
 )
 
-// What else a task has (details, acceptanceCriteria, phase, subtasks, …) is the agent's own and stays unread.
+// Other fields of a task (details, acceptanceCriteria, phase, subtasks, …) are the agent's own and not read.
 const schema = v.object({
   tasks: v.array(v.object({ id: filledString, name: filledString, done: v.boolean(), phase: v.optional(v.unknown()) })),
 })
@@ -38,12 +38,12 @@ export function parseTasksFile(text: string): Parsed<readonly Task[]> {
 }
 
 /**
- * How to correct each value of a file, by its key; `''` stands for the whole file, `tasks[]` for an entry of the list
- * `tasks`. Follows "; " in a problem, and has no full stop.
+ * Correction for each value of a file, by key; `''`: the whole file, `tasks[]`: an entry of the list `tasks`. Follows "; "
+ * in a problem, without a full stop.
  */
 export type Corrections = Readonly<Record<string, string>>
 
-/** A schema issue as a sentence with place and correction: `tasks[3].done is "yes"; use true or false.` */
+/** Returns a schema issue as a sentence with place and correction: `tasks[3].done is "yes"; use true or false.` */
 export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Corrections): string {
   const keys = issue.path?.map(item => item.key) ?? []
   const place = keys
@@ -56,7 +56,7 @@ export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Correcti
   return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? corrections['']}.`
 }
 
-/** A duplicate id as a sentence. @param place of the second one, such as `tasks[4]` */
+/** Returns a sentence on a duplicate id. @param place of the second one, such as `tasks[4]` */
 export function describeDuplicateId(id: string, place: string): string {
   return `duplicate id ${shown(id)} at ${place}; give every task its own id.`
 }
@@ -68,7 +68,7 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 59)}…` : text
 }
 
-/** Applies codemachine's marks to a valid text of `tasks.json`. Returns the same text if it has them already. */
+/** Applies codemachine's marks to a valid text of `tasks.json`. Returns the same text if it already has them. */
 export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string {
   const byId = new Map(marks.map(mark => [mark.id, mark]))
   const file = parseRaw(text)
@@ -79,7 +79,7 @@ export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string
   return `${JSON.stringify({ ...file, tasks }, null, 2)}\n`
 }
 
-/** The unparsed tasks of a valid text of `tasks.json`, by id. */
+/** Returns the unparsed tasks of a valid text of `tasks.json`, by id. */
 export function rawTasksById(text: string): Map<string, RawTask> {
   return new Map(parseRaw(text).tasks.map(task => [String(task.id), task]))
 }
@@ -100,7 +100,7 @@ function applyMark(task: RawTask, mark: TaskMark | undefined): RawTask {
   return after === null ? { ...rest, done } : { ...rest, done, parked: after }
 }
 
-/** A task as the task board shows it. */
+/** A task for the task board. */
 export interface BoardTask {
   id: string
   name: string
@@ -112,7 +112,7 @@ export interface BoardTask {
 export const MOST_CHARACTERS = 1000
 
 /**
- * Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written.
+ * Parses a `tasks.json` for the board; `null` if it is invalid, for example during a write.
  * @param redact takes the secrets out of a text, before it is cut
  */
 export function parseBoardTasks(text: string, redact: (text: string) => string): readonly BoardTask[] | null {
@@ -127,8 +127,8 @@ export function parseBoardTasks(text: string, redact: (text: string) => string):
 }
 
 /**
- * The id of the current task: the first open one that an "In progress" entry names, else the first open one; else
- * `null`.
+ * Returns the id of the current task: the first open one that an "In progress" entry names, otherwise the first open one,
+ * otherwise `null`.
  */
 export function currentTask(tasks: readonly BoardTask[], inProgress: readonly string[]): string | null {
   const open = new Set(tasks.filter(({ done }) => !done).map(({ id }) => id))
@@ -139,7 +139,7 @@ export function currentTask(tasks: readonly BoardTask[], inProgress: readonly st
   return tasks.find(({ done }) => !done)?.id ?? null
 }
 
-/** `**T3**: build it`, `T3 build it`. */
+/** Returns the task that an entry names: `**T3**: build it`, `T3 build it`. */
 function findNamedTask(entry: string, ids: ReadonlySet<string>): string | null {
   const words = entry.slice(0, MOST_CHARACTERS).split(/[\s*_`~:;,()[\]]+/)
   return words.find(word => ids.has(word)) ?? null

@@ -6,24 +6,24 @@ import { succeeds } from '../../platform/files.ts'
 import { MAX_FILE_SIZE } from '../fingerprint/unread-files.ts'
 import { fromLatin1, pathBytes } from '../git/git.ts'
 
-/** A path that a rewind cannot change, or must not: no savepoint has its content. */
+/** A path that a rewind cannot or must not change, because no savepoint has its content. */
 interface RewindObstacle {
   /** Latin1, relative to the work directory; empty for the work directory itself. */
   path: string
-  /** The predicate of a sentence whose subject is the path. */
+  /** Problem as the predicate of a sentence about the path. */
   why: string
-  /** What the person has to do first, as an imperative: `move it elsewhere`. */
+  /** Required action of the person, as an imperative: `move it elsewhere`. */
   mend: string
 }
 
 /** The paths that a rewind will change: latin1, relative to the work directory. */
 interface PlannedFiles {
-  /** `id`: hash of the new content. `isKnown`: whether a savepoint has the present content. */
+  /** `id`: hash of the new content. `isKnown`: true if a savepoint has the current content. */
   write: readonly { path: string; id: string; isKnown: boolean }[]
   remove: readonly string[]
 }
 
-/** Finds what is in the way of a rewind, and changes nothing. `format`: the repository's hash for object ids. */
+/** Finds the obstacles of a rewind, and changes nothing. `format`: the repository's hash for object ids. */
 export async function findRewindObstacles(
   directory: string,
   { write, remove }: PlannedFiles,
@@ -64,7 +64,7 @@ async function checkPath(directory: string, { path, id, isKnown }: Planned, form
   }
 }
 
-/** Git's object id of a file's content, or of a link's target. */
+/** Returns git's object id of a file's content or a link's target. */
 async function blobId(path: Buffer, stat: Stats, format: string): Promise<string> {
   const hash = createHash(format).update(`blob ${stat.size}\0`)
   if (stat.isSymbolicLink()) return hash.update(await readlink(path, 'buffer')).digest('hex')
@@ -72,7 +72,7 @@ async function blobId(path: Buffer, stat: Stats, format: string): Promise<string
   return hash.digest('hex')
 }
 
-/** A latin1 path made safe to print: decoded, without control characters, at most 200 characters. */
+/** Returns a latin1 path for print: decoded, without control characters, at most 200 characters. */
 export function printablePath(path: string): string {
   const name = fromLatin1(path || '.').slice(0, 200)
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?')
@@ -87,9 +87,7 @@ class FolderChecks {
     this.#directory = directory
   }
 
-  /**
-   * What above a path prevents a change: a file, a link, or a folder without write permission; `null` if nothing does.
-   */
+  /** Returns the parent that prevents a change: a file, a link, or a read-only folder; `null`: none. */
   async obstacleAbove(path: string): Promise<RewindObstacle | null> {
     let nearest = ''
     for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {

@@ -16,38 +16,38 @@ export interface RewindPlan {
   /** Files to write, because they differ or are missing. */
   write: readonly RewindEntry[]
   remove: readonly string[]
-  /** Files that the savepoint does not have and that stay: they were ignored when it was made. */
+  /** Kept files outside of the savepoint that were ignored at its creation. */
   keep: readonly string[]
-  /** Files that the savepoint does not have and that stay: they were made when no session was at work any more. */
+  /** Kept files outside of the savepoint that were created after the last session. */
   made: readonly string[]
 }
 
 /** The files to write and to remove. */
 type RewindFiles = Pick<RewindPlan, 'write' | 'remove'>
 
-/** A file or link as the savepoint has it. */
+/** A file or link in the savepoint. */
 interface RewindEntry {
   path: string
   /** `100644`, `100755` or `120000`. */
   mode: string
   /** Hash of its content in the private git directory. */
   id: string
-  /** Whether the tree before the rewind has a file at this path, with its content. */
+  /** True if the tree before the rewind has a file with content at this path. */
   isKnown: boolean
 }
 
 /** Two trees in the private git directory. */
 interface RewindTrees {
-  /** Of the work directory as it is. */
+  /** Current tree of the work directory. */
   now: string
   target: string
-  /** The file of exclude rules by which `target` was taken (`Fingerprints.ignoreBy`); null or left out: by its own ignore files. */
+  /** File of exclude rules of `target` (`Fingerprints.ignoreBy`); null or undefined: its own ignore files. */
   ignoredBy?: string | null
-  /** Files that are left as they are, as the paths of the plan are (`Fingerprints.hidden`); left out: none. */
+  /** Files to keep, with paths like the plan's (`Fingerprints.hidden`); undefined: none. */
   hidden?: readonly string[]
-  /** Files to which it is limited, with what lies above or below them in their way; left out: to none. */
+  /** Files to limit it to, with entries above or below in their way; undefined: no limit. */
   only?: readonly string[]
-  /** When the last session ended (Unix time, ms), and the commits of the savepoints; null or left out: it has not ended. */
+  /** End of the last session (Unix time, ms), and the commits of the savepoints; null or undefined: not ended. */
   ended?: { at: number; commits: readonly string[] } | null
 }
 
@@ -110,7 +110,7 @@ async function keepIgnored(
   }
 }
 
-/** What came to be after the last session's end, and was in no savepoint, is nobody's but the person's; unless it is in the way. */
+/** Keeps new files from after the last session that no savepoint has: they are the person's, unless in the way. */
 async function keepMade(
   git: PrivateGit,
   directory: string,
@@ -123,7 +123,7 @@ async function keepMade(
   const young: string[] = []
   for (const path of plan.remove) {
     const found = await lstat(pathBytes(directory, path)).catch(unlessGone)
-    // The time of a change is the system's own: no program sets it.
+    // Use the ctime, which no program can set.
     if (found !== undefined && found.ctimeMs > at && isFree(path)) young.push(path)
   }
   const known = await everIn(git, commits, young)
@@ -132,15 +132,15 @@ async function keepMade(
   return { ...plan, remove: plan.remove.filter(path => !stays.has(path)), made }
 }
 
-/** The folders that a path lies in, from the top down. */
+/** Returns the parents of a path, from the top down. */
 function foldersOf(path: string): string[] {
   const parts = path.split('/').slice(0, -1)
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
 }
 
-/** Of these paths those that a commit, or one before it, has had. */
+/** Returns the paths that one of these commits or an earlier one has had. */
 async function everIn(git: PrivateGit, commits: readonly string[], paths: readonly string[]): Promise<Set<string>> {
-  // A line end ends a path here; one with it is taken for one that was never there.
+  // Paths are separated by line ends, so one with a line end counts as never present.
   const wanted = paths.filter(path => !path.includes('\n'))
   if (wanted.length === 0 || commits.length === 0) return new Set()
   const own = withOwnObjectsOnly(git)
@@ -152,9 +152,7 @@ async function everIn(git: PrivateGit, commits: readonly string[], paths: readon
   return new Set(result.stdout.split('\0').map(path => path.replace(/^\n+/, '')))
 }
 
-/**
- * Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the run lock.
- */
+/** Changes only the planned files; replaces links and never follows them. The caller holds the run lock. */
 export async function applyRewind(
   fingerprints: Pick<Fingerprints, 'git' | 'takeNothingForGranted'>,
   directory: string,
@@ -175,7 +173,7 @@ export async function applyRewind(
   }
 }
 
-/** A rewind that is being carried out, by the names of savepoints: where to, and what brings back what was there before. */
+/** A running rewind by savepoint names: its target, and the savepoint to undo it. */
 export interface NotedRewind {
   to: string
   undo: string
@@ -184,7 +182,7 @@ export interface NotedRewind {
 const notedRewind = v.object({ to: v.string(), undo: v.string() })
 const MOST_NOTE_BYTES = 64 * 1024
 
-/** Carries out a rewind, which a file of the records names meanwhile: a kill leaves that, for `takeKilledRewind`. */
+/** Runs a rewind and notes it in a file of the records meanwhile, which a kill leaves for `takeKilledRewind`. */
 export async function whileNoted<T>(note: string, about: NotedRewind, rewind: () => Promise<T>): Promise<T> {
   await writing(note, () => writeWholeFile(note, JSON.stringify(about)))
   try {
@@ -194,7 +192,7 @@ export async function whileNoted<T>(note: string, about: NotedRewind, rewind: ()
   }
 }
 
-/** The rewind that a kill has cut off, which is forgotten by that; null if none was. */
+/** Returns and forgets a rewind that a kill interrupted; null: none. */
 export async function takeKilledRewind(note: string): Promise<NotedRewind | null> {
   const read = await readBoundedText(note, MOST_NOTE_BYTES)
   if (read === 'missing') return null
@@ -203,7 +201,7 @@ export async function takeKilledRewind(note: string): Promise<NotedRewind | null
   return parsed?.success ? parsed.output : null
 }
 
-/** The planned paths (latin1) that still differ from `target` in the tree `after`, taken after the rewind. */
+/** Returns the planned paths (latin1) that still differ from `target` in the tree `after`, taken after the rewind. */
 export async function filesNotRestored(
   git: PrivateGit,
   { write, remove }: RewindPlan,
@@ -211,7 +209,7 @@ export async function filesNotRestored(
 ): Promise<string[]> {
   const planned = new Set([...write.map(({ path }) => path), ...remove])
   const left = await diffTrees(withoutIndex(git), after, target)
-  // Other differences are files that were ignored before the rewind and no longer are.
+  // Other differences are files that were ignored before the rewind and are not now.
   return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
 }
 
@@ -223,7 +221,7 @@ async function diffTrees(setting: GitSetting, now: string, target: string): Prom
   const remove: string[] = []
   for (const { path, modeBefore, mode, id } of rawDifferences(result.stdout)) {
     const hadContent = modeBefore !== ABSENT && modeBefore !== UNREAD_MODE
-    // What was not read is in no savepoint: it is neither removed nor overwritten.
+    // Unread files are in no savepoint, so do not remove or overwrite them.
     if (mode === ABSENT && hadContent) remove.push(path)
     else if (mode !== ABSENT && mode !== UNREAD_MODE) write.push({ path, mode, id, isKnown: hadContent })
   }
@@ -251,7 +249,7 @@ async function removeFile(directory: string, path: string): Promise<void> {
   }
 }
 
-/** Removes a folder in the place of a file; its own files are gone by now. */
+/** Removes a folder in the place of a file, after its own files. */
 async function removeEmptyFolders(path: Buffer): Promise<void> {
   const found = await lstat(path).catch(unlessGone)
   if (!found?.isDirectory()) return
@@ -272,9 +270,7 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
   }
 }
 
-/**
- * Brings the index to the savepoint: its files are tracked even if an ignore rule matches them now; kept ones are not.
- */
+/** Updates the index to the savepoint: tracks its files even if an ignore rule matches them now, but not kept ones. */
 async function updateIndex(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
   const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
   const prefix = toLatin1(git.prefix)
@@ -296,8 +292,8 @@ const MOST_NAMED = 5
 const SEPARATOR = Buffer.from(sep)
 
 /**
- * Of these paths, the ones that were ignored when the tree was made: by its own ignore files, the person's, or those
- * above the work directory; and by the rules that it was taken by. All paths are latin1, relative to the work directory.
+ * Returns the paths that were ignored at the creation of the tree: by its own ignore files, the person's, those above the
+ * work directory, or the rules it was taken by. All paths are latin1, relative to the work directory.
  */
 async function ignoredIn(
   git: PrivateGit,
@@ -336,13 +332,13 @@ async function writeIgnoreFiles(git: PrivateGit, tree: string, setting: GitSetti
   await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
 }
 
-/** The folders above the work directory, from the repository's top down. */
+/** Returns the folders above the work directory, from the repository's top down. */
 function foldersAbove(prefix: string): string[] {
   const parts = prefix.split('/').slice(0, -1)
   return parts.map((_, index) => join('.', ...parts.slice(0, index)))
 }
 
-/** The paths that git ignores. A leading `./` keeps git from reading a path as a pattern. */
+/** Returns the paths that git ignores. A leading `./` keeps git from reading a path as a pattern. */
 async function findIgnored(setting: GitSetting, paths: readonly string[], rules?: string): Promise<Set<string>> {
   const excludes = rules === undefined ? [] : ['-c', `core.excludesFile=${rules}`]
   const args = [...excludes, 'check-ignore', '--no-index', '-z', '--stdin']

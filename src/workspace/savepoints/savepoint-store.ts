@@ -35,17 +35,17 @@ export class SavepointStore {
     this.#isReplayed = isReplayed
   }
 
-  /** It may be another one from one moment to the next: without borrowed objects. */
+  /** The current git, which may change at any time to one without borrowed objects. */
   get #git(): PrivateGit {
     return this.#fingerprints.git
   }
 
-  /** All savepoints, oldest first. A broken one is left out and reported to `warn`. */
+  /** Returns all savepoints, oldest first. Omits a broken one and reports it to `warn`. */
   list(): Promise<Savepoint[]> {
     return readSavepoints(this.#git, this.#warn)
   }
 
-  /** The session of the newest of these savepoints, one that only replayed recordings where there is no other; null if there is none. */
+  /** Returns the session of the newest savepoint, a session of replays only last; null: none. */
   async newestSession(savepoints: readonly Savepoint[]): Promise<string | null> {
     const newestFirst = savepoints.toSorted(byAge).toReversed()
     const sessions = [...new Set(newestFirst.flatMap(({ session }) => session ?? []))]
@@ -54,7 +54,7 @@ export class SavepointStore {
   }
 
   /**
-   * Finds the state that a person names: `now`, or a savepoint as `findSavepoint` reads it.
+   * Finds the state that a person names: `now`, or a savepoint by `findSavepoint`.
    * @param now returns the tree of the work directory as it is
    */
   async resolve(name: string, now: () => Promise<string>): Promise<NamedState> {
@@ -66,27 +66,24 @@ export class SavepointStore {
   }
 
   /**
-   * The files that differ between two trees, at most `mostPaths` of them by name. Throws a `UserError` if a tree is
+   * Returns the files that differ between two trees, at most `mostPaths` of them by name. Throws a `UserError` if a tree is
    * broken.
    */
   changes(before: string, after: string, mostPaths = MOST_PATHS): Promise<TreeChanges> {
     return this.#owning(before, after, () => treeChanges(this.#git, before, after, mostPaths))
   }
 
-  /** All files that differ between two trees, a renamed one as one. Throws a `UserError` if a tree is broken. */
+  /** Returns all files that differ between two trees, a renamed one once. Throws a `UserError` if a tree is broken. */
   differences(before: string, after: string, signal?: AbortSignal): Promise<FileDifference[]> {
     return this.#owning(before, after, () => treeDifferences(stoppable(this.#git, signal), before, after))
   }
 
-  /** The unified diff of two trees. Throws a `UserError` if a tree is broken. */
+  /** Returns the unified diff of two trees. Throws a `UserError` if a tree is broken. */
   diff(before: string, after: string, options: TreeDiffOptions): Promise<TreeDiff> {
     return this.#owning(before, after, () => treeDiff(this.#git, before, after, options))
   }
 
-  /**
-   * The tree with which the session of a savepoint began; the savepoint's own tree, with a warning, if that cannot be
-   * read.
-   */
+  /** Returns the first tree of a savepoint's session; the savepoint's own tree, with a warning, if that is unreadable. */
   async firstTree(savepoint: Savepoint): Promise<string> {
     try {
       return await firstTree(this.#git, savepoint)
@@ -99,14 +96,14 @@ export class SavepointStore {
     }
   }
 
-  /** A tree whose objects all lie in the private git directory; `null` if there is none. */
+  /** Returns a tree with all objects in the private git directory; `null`: none. */
   async anyTree(): Promise<string | null> {
     return (await this.list()).at(-1)?.tree ?? null
   }
 
   /**
-   * Copies every object of a tree that is missing into the private git directory. `base` is a tree that is complete
-   * there already; if it proves not to be, everything is copied. Throws `GitStopped` once the signal is aborted.
+   * Copies every missing object of a tree into the private git directory. `base`: a tree that is complete there; if it is
+   * not, copies everything. Throws `GitStopped` once the signal is aborted.
    */
   async own(tree: string, base: string | null, signal?: AbortSignal): Promise<void> {
     const git = stoppable(this.#git, signal)
@@ -118,7 +115,7 @@ export class SavepointStore {
     }
   }
 
-  /** Runs `look`; if git fails, copies the objects of both trees first and runs it again. */
+  /** Runs `look`; if git fails, copies the objects of both trees and retries. */
   async #owning<T>(before: string, after: string, look: () => Promise<T>): Promise<T> {
     try {
       return await look()
@@ -147,7 +144,7 @@ export async function gitErrorAsUserError<T>(words: string, action: () => Promis
 const MOST_PATHS = 50
 
 /**
- * The savepoints of a private git directory, the oldest first.
+ * Returns the savepoints of a private git directory, the oldest first.
  * @param onProblem called with one sentence for each broken savepoint, which is left out
  */
 async function readSavepoints(git: PrivateGit, onProblem: (problem: string) => void): Promise<Savepoint[]> {
@@ -172,7 +169,7 @@ async function readCommits(git: PrivateGit, commits: readonly string[]): Promise
   const setting = withOwnObjectsOnly(git)
   const batch = await runGit(setting, ['cat-file', '--batch'], commits.map(commit => `${commit}\n`).join(''))
   if (batch.ok) return parseObjects(batch.stdout, 'commit')
-  // git gives up at one that is damaged.
+  // Read one at a time: git stops at a damaged one.
   const texts = new Map<string, string>()
   for (const commit of commits) {
     const { ok, stdout } = await runGit(setting, ['cat-file', 'commit', commit])
@@ -193,7 +190,7 @@ function parseCommit(text: string): Pick<Savepoint, 'tree' | 'parent' | 'at' | '
   }
 }
 
-/** The tree of the first savepoint of a session. It may be older than the reference of round 0. */
+/** Returns the tree of the first savepoint of a session. It may be older than the reference of round 0. */
 async function firstTree(git: PrivateGit, { commit, tree, parent }: Savepoint): Promise<string> {
   if (parent === null) return tree
   const args = ['log', '--max-parents=0', '--format=%T', '-1', commit]
@@ -202,32 +199,32 @@ async function firstTree(git: PrivateGit, { commit, tree, parent }: Savepoint): 
 
 /** A saved state of the work directory: a commit in codemachine's private git directory. */
 export interface Savepoint {
-  /** What a person types: `20261121_1/3`, `20261121_1/start`, `before-rewind-1`. */
+  /** Name for a person to type: `20261121_1/3`, `20261121_1/start`, `before-rewind-1`. */
   id: string
-  /** `null` for a savepoint made before a rewind. */
+  /** Session; `null`: made before a rewind. */
   session: string | null
-  /** The round after which it was made; 0 before the first round. For a `before-rewind`, its number. */
+  /** Round after which it was made; 0 before the first round. For a `before-rewind`, its number. */
   round: number
   commit: string
   tree: string
-  /** The commit of the session's savepoint before it; `null` for the first. */
+  /** Commit of the session's previous savepoint; `null` for the first. */
   parent: string | null
   /** Unix time, ms, in whole seconds. */
   at: number
-  /** The commit that the person's own branch had checked out; `null` if that was not known. */
+  /** Checked-out commit of the person's own branch; `null`: unknown. */
   head: string | null
 }
 
 /** A state of the work directory that a person has named: a savepoint, or `now`. */
 export interface NamedState {
-  /** The savepoint's id, or `now`. */
+  /** Id of the savepoint, or `now`. */
   name: string
   tree: string
   /** `null` for `now`. */
   savepoint: Savepoint | null
 }
 
-/** The name of the git reference of a savepoint: `refs/savepoints/<session>/<round>`. */
+/** Returns the git reference of a savepoint: `refs/savepoints/<session>/<round>`. */
 export function refName({ session, round }: Pick<Savepoint, 'session' | 'round'>): string {
   return `${prefix}${session ?? beforeRewind}/${String(round).padStart(3, '0')}`
 }
@@ -246,15 +243,14 @@ function byAge(a: Savepoint, b: Savepoint): number {
   return a.at - b.at || compareSessions(a.session, b.session) || a.round - b.round
 }
 
-/** The session of the newest savepoint; `null` if there is none. */
+/** Returns the session of the newest savepoint; `null`: none. */
 function newestSession(savepoints: readonly Savepoint[]): string | null {
   return savepoints.toSorted(byAge).findLast(({ session }) => session !== null)?.session ?? null
 }
 
 /**
- * Finds a savepoint by what a person types: `3` and `start` in the newest session, `20261121_1/3` or `1/3` in another,
- * `before-rewind-1`. Throws a `UserError` that lists the existing ones if there is none, or if the session is
- * ambiguous.
+ * Finds a savepoint by a person's words: `3` and `start` in the newest session, `20261121_1/3` or `1/3` in another,
+ * `before-rewind-1`. Throws a `UserError` with the existing ones if there is none, or if the session is ambiguous.
  */
 function findSavepoint(name: string, savepoints: readonly Savepoint[], newest: string | null): Savepoint {
   const exact = savepoints.find(({ id }) => id === name)
@@ -313,30 +309,30 @@ const prefix = 'refs/savepoints/'
 const beforeRewind = 'before-rewind'
 const start = 'start'
 
-/** Which savepoints `planPrune` may choose. */
+/** Rule for the savepoints that `planPrune` chooses. */
 export interface PruneRule {
   /** Chooses sessions whose newest savepoint is older than this Unix time in ms; `null` for no limit by age. */
   before: number | null
   /** Chooses the oldest until the rest takes at most this many bytes; `null` for no limit by size. */
   mostBytes: number | null
-  /** Chooses all, including the newest session and the newest savepoint before a rewind, which are kept otherwise. */
+  /** Chooses all, including the newest session and the newest savepoint before a rewind, which it otherwise keeps. */
   all: boolean
   /** A session that is never chosen. */
   spare?: string | null
-  /** The session that counts as the newest; left out: that of the newest savepoint. */
+  /** The session that counts as the newest; undefined: that of the newest savepoint. */
   newest?: string | null
 }
 
-/** Savepoints that are deleted together: those of a session, or a single one that was made before a rewind. */
+/** Savepoints that are deleted together: of a session, or a single one from before a rewind. */
 export interface SavepointGroup {
-  /** The session's id, or the single savepoint's. */
+  /** Id of the session, or of the single savepoint. */
   name: string
   savepoints: readonly Savepoint[]
   /** Unix time in ms of the newest of them. */
   at: number
 }
 
-/** The groups of savepoints that a rule chooses to delete, oldest first. Deletes nothing. */
+/** Returns the groups of savepoints that a rule chooses to delete, oldest first. Deletes nothing. */
 export async function planPrune(
   git: PrivateGit,
   savepoints: readonly Savepoint[],
@@ -356,10 +352,7 @@ export async function planPrune(
   return free.slice(0, Math.max(old.length, byCount))
 }
 
-/**
- * Deletes groups of savepoints and every object that nothing refers to any more. Returns the freed bytes. The caller
- * holds the run lock.
- */
+/** Deletes groups of savepoints and every unreferenced object. Returns the freed bytes. The caller holds the run lock. */
 export async function deleteSavepoints(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
   const before = await objectBytesOnDisk(git)
   const writing = () =>
@@ -373,19 +366,19 @@ export async function deleteSavepoints(git: PrivateGit, batches: readonly Savepo
   return Math.max(0, before - (await objectBytesOnDisk(git)))
 }
 
-/** Bytes on disk of all objects in the private git directory, referenced or not. */
+/** Returns the bytes on disk of all objects in the private git directory, referenced or not. */
 export async function objectBytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
   const files = await readdir(join(gitDir, 'objects'), { recursive: true, withFileTypes: true })
   let bytes = 0
   for (const file of files) {
     if (!file.isFile()) continue
-    // Something may go meanwhile.
+    // A file may disappear meanwhile.
     bytes += (await stat(join(file.parentPath, file.name)).catch(() => null))?.size ?? 0
   }
   return bytes
 }
 
-/** Bytes on disk of the objects that these savepoints refer to. Throws a `UserError` where git cannot say. */
+/** Returns the bytes on disk of these savepoints' objects. Throws a `UserError` if git fails. */
 export async function savepointBytes(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
   const commits = batches.flatMap(({ savepoints }) => savepoints.map(({ commit }) => `${commit}\n`))
   if (commits.length === 0) return 0
@@ -408,8 +401,7 @@ function groupBySession(savepoints: readonly Savepoint[]): SavepointGroup[] {
 }
 
 /**
- * Binary search: the smallest count from 0 to `most` for which `isTrue` holds, given that it holds for all above; else
- * `most`.
+ * Binary search: returns the smallest count from 0 to `most` with `isTrue`, which must hold for all above; otherwise `most`.
  */
 async function smallestCount(most: number, isTrue: (count: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [0, most]

@@ -8,36 +8,36 @@ import { hasObject, repackObjects, writeCommit, writeReference } from '../git/ob
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
 import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
-/** A savepoint to be made. */
+/** A savepoint to create. */
 interface NewSavepoint {
   session: string
-  /** The round after which it is made; 0 before the first round. */
+  /** Round after which it is made; 0 before the first round. */
   round: number
-  /** The tree that `Fingerprints.take` returned. */
+  /** Tree of `Fingerprints.take`. */
   tree: string
   /** Unix time, ms. */
   at: number
-  /** Ends the copying of its objects, which takes long for a whole tree: `GitStopped` is thrown then. Left out: nothing does. */
+  /** Aborts the copy of its objects, which is slow for a whole tree, with `GitStopped`; undefined: never. */
   signal?: AbortSignal
 }
 
-/** What is reported of a new savepoint: the fields of the event `savepoint`. */
+/** The report of a new savepoint: the fields of the event `savepoint`. */
 export interface SavepointFacts {
   commit: string
   tree: string
   /** Changes since the session's first savepoint; at most 50 paths. */
   changes: TreeChanges
   head: string | null
-  /** New commits of the person's branch since the savepoint before; at most 20, oldest first. */
+  /** New commits of the person's branch since the previous savepoint; at most 20, oldest first. */
   commits: readonly NewCommit[]
-  /** What the session has changed and `head` does not hold, once the person's branch has got commits; at most 50 paths. Left out: nothing, or not known. */
+  /** Session's changes not in `head`, after new commits of the person; at most 50 paths. Undefined: none or unknown. */
   uncommitted?: { paths: readonly string[]; count: number }
 }
 
 interface SavepointsOptions {
-  /** Called once per savepoint that could not be made or read, with one sentence. */
+  /** Called once, with one sentence, per savepoint that could not be made or read. */
   onWarning?: (message: string) => void
-  /** Whether a session has only replayed recordings: then it is not the newest where another one is. Left out: none has. */
+  /** True for a session of replays only, which is the newest only without another one. Undefined: none is. */
   isReplayed?: (session: string) => Promise<boolean>
 }
 
@@ -48,7 +48,7 @@ interface Chain {
   newest: Savepoint
   first: string
   changes: TreeChanges | null
-  /** False as long as the person's branch has got no commits since this process looks at it. */
+  /** False while the person's branch has no new commits in this process. */
   hasCommits: boolean
 }
 
@@ -58,15 +58,15 @@ export function openSavepoints(fingerprints: SavedFingerprints, options: Savepoi
 }
 
 /**
- * Makes savepoints: commits in codemachine's private git directory that contain every object they need, so they outlive
- * any change of the person's repository. Uses no index, so fingerprints may be taken meanwhile. Dispose of it before
- * the run lock is released.
+ * Creates savepoints: commits in codemachine's private git directory with all their objects, so they survive any change of
+ * the person's repository. Uses no index, so fingerprints can be taken meanwhile. Dispose of it before the release of the
+ * run lock.
  */
 export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   readonly #fingerprints: SavedFingerprints
   readonly #warn: (message: string) => void
   readonly #chains = new Map<string, Chain>()
-  /** The last queued write: savepoints are made one after another. */
+  /** The last queued write: savepoints are created one at a time. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(fingerprints: SavedFingerprints, { onWarning = () => {}, isReplayed }: SavepointsOptions) {
@@ -81,18 +81,17 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   }
 
   /**
-   * Makes a savepoint of a tree; it is on disk when this resolves. `null` if git failed, which is reported to
-   * `onWarning`. A second savepoint of a round takes over the first one's name and becomes its child. Throws a
-   * `UserError` if the disk is full.
+   * Creates a savepoint of a tree, on disk when this resolves. `null` if git failed, reported to `onWarning`. A second
+   * savepoint of a round takes the name of the first and becomes its child. Throws a `UserError` if the disk is full.
    */
   keep(what: NewSavepoint): Promise<SavepointFacts | null> {
     const kept = this.#last.then(() => this.#keepOrTell(what))
-    // Only the next savepoint waits for the repacking.
+    // Only the next savepoint waits for the repack.
     this.#last = kept.then(() => repackObjects(this.#git)).catch(() => {})
     return kept
   }
 
-  /** Makes the savepoint `before-rewind-<n>` of the tree that a rewind is about to replace. */
+  /** Creates the savepoint `before-rewind-<n>` of the tree that a rewind is about to replace. */
   async keepBeforeRewind(tree: string, at: number): Promise<Savepoint> {
     const all = await this.list()
     const round = Math.max(0, ...all.flatMap(each => (each.session === null ? each.round : []))) + 1
@@ -120,13 +119,13 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       if (!(error instanceof GitError || error instanceof GitBlocked)) throw error
       const why = (error instanceof GitError ? error.reason : messageOf(error)).slice(-MOST_REASON_CHARS)
       this.#warn(`There is no savepoint of round ${what.round}, because git failed: ${why}`)
-      // Borrowed objects are missing or forged: the next fingerprint must do without them.
+      // Borrowed objects are missing or forged, so the next fingerprint must not use them.
       this.#fingerprints.readAgain(error)
       return null
     }
   }
 
-  /** Where earlier savepoints have been deleted, new ones follow none of them. */
+  /** Creates a savepoint; without a parent if the earlier savepoints have been deleted. */
   async #keepOrBeginAnew(what: NewSavepoint): Promise<SavepointFacts> {
     const known = this.#chains.get(what.session)
     try {
@@ -146,10 +145,10 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const head = await this.#head()
     const isTold = this.#chains.has(session)
     const { chain, base } = await this.#chain(session)
-    // An unchanged tree needs no new commit, only another reference.
+    // An unchanged tree needs only another reference, no new commit.
     const same = chain !== null && chain.newest.tree === tree && chain.newest.head === head ? chain : null
     const isThere = same?.newest.round === round
-    // One that an earlier process has made may not have been journaled.
+    // An earlier process may not have journaled its savepoint.
     const before = isThere && !isTold ? await this.#before(same.newest) : (chain?.newest ?? null)
     const first = chain?.first ?? tree
     const parent = (same === null ? chain?.newest.commit : same.newest.parent) ?? null
@@ -193,7 +192,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     }
   }
 
-  /** The savepoints of a session, null if there are none yet; and `base`, a tree that is complete here, if there is one. */
+  /** Returns the savepoints of a session, null: none yet; and `base`, a complete tree here, if there is one. */
   async #chain(session: string): Promise<{ chain: Chain | null; base: string | null }> {
     const known = this.#chains.get(session)
     if (known !== undefined) return { chain: known, base: known.newest.tree }
@@ -203,13 +202,13 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       .sort((a, b) => a.round - b.round)
       .at(-1)
     if (newest === undefined) return { chain: null, base: all.at(-1)?.tree ?? null }
-    // An earlier process may have seen some.
+    // An earlier process may have seen new commits.
     const chain = { newest, first: await this.firstTree(newest), changes: null, hasCommits: true }
     this.#chains.set(session, chain)
     return { chain, base: newest.tree }
   }
 
-  /** The person's commit at the savepoint before; `null` for the first. */
+  /** Returns the person's commit at the previous savepoint; `null` for the first. */
   async #before({ parent }: Savepoint): Promise<{ head: string | null } | null> {
     if (parent === null) return null
     const { stdout } = await runGit(withoutIndex(this.#git), ['cat-file', 'commit', parent])
@@ -232,7 +231,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     return hasObject(this.#git, withOwnObjectsOnly(this.#git), id)
   }
 
-  /** Stores the commit; all that it leads to is there. */
+  /** Stores the commit; all its objects are there. */
   #commit({ session, round, tree, parent, at, head }: Omit<Savepoint, 'id' | 'commit'>): Promise<string> {
     // A fixed author, so that a savepoint does not reveal who ran it, and equal savepoints have equal hashes.
     const who = `codemachine <codemachine@localhost> ${Math.floor(at / 1000)} +0000`
@@ -243,7 +242,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     return writeCommit(this.#git, text)
   }
 
-  /** Sets the reference; to be called when all objects are on disk. */
+  /** Sets the reference. Call it when all objects are on disk. */
   async #name(made: Pick<Savepoint, 'session' | 'round'>, commit: string): Promise<void> {
     await writeReference(this.#git, refName(made), commit)
   }

@@ -11,12 +11,12 @@ import {
 import { fromLatin1, splitAtNul, toLatin1 } from '../git/git.ts'
 import { type Checkout, gitErrorLine, runGitIn } from './worktree.ts'
 
-/** The most that is copied in all, MiB. */
+/** Largest copy in all, MiB. */
 const MOST_MIB = 64
 
 /**
- * Copies files that git ignores from a checkout into a worktree of it, never through a link; those that the worktree has stay as
- * they are. Throws a `UserError` for one that cannot be copied or that git would not ignore there; then none is.
+ * Copies ignored files from a checkout into its worktree, never through a link; keeps existing ones. Throws a `UserError` if
+ * one cannot be copied or git would not ignore it there; then copies none.
  * @param worktree the setting to run git in the worktree
  * @param options `from`, `to`: the top folders of both; `paths`: relative to them; `place`: where a person wrote them
  * @returns those that the checkout does not have
@@ -62,7 +62,7 @@ export async function copyIgnored(
 async function ignoredOf(worktree: Pick<Checkout, 'setting'>, paths: readonly string[]): Promise<Set<string>> {
   if (paths.length === 0) return new Set()
   const result = await runGitIn(worktree, ['check-ignore', '-z', '--stdin'], toLatin1(paths.join('\0')))
-  // It fails, too, where nothing is ignored.
+  // Git also fails if nothing is ignored.
   if (!result.ok && result.stderr !== '') {
     throw new UserError('CM0510', `git could not say what it ignores: ${gitErrorLine(result)}.`)
   }

@@ -40,35 +40,35 @@ import {
 export interface LandableBranch {
   name: string
   branch: string
-  /** The top folder of its worktree; `null` if that no longer exists. */
+  /** Top folder of its worktree; `null` if that no longer exists. */
   top: string | null
-  /** How many commits it has that the checkout does not have. */
+  /** Number of commits that the checkout does not have. */
   ahead: number
   /** Uncommitted files in the worktree. */
   uncommitted: readonly string[]
 }
 
-/** The branch that work is landed on. */
+/** The branch to land work on. */
 export interface LandingTarget {
   branch: string
-  /** Its last commit. */
+  /** Last commit of the branch. */
   commit: string
-  /** Whether the checkout has it checked out: then its files move with it. */
+  /** True if the checkout is on it: then its files move too. */
   isCheckedOut: boolean
 }
 
-/** A merge that was made aside. Nothing refers to its commit yet. */
+/** A merge without effect yet: nothing refers to its commit. */
 export interface MergeAside {
   kind: 'merged'
   commit: string
-  /** The two commits that it joins. */
+  /** The two merged commits. */
   ours: string
   theirs: string
-  /** How many files it changes on the target. */
+  /** Number of files that it changes on the target. */
   files: number
 }
 
-/** What came of making a merge aside, which changes nothing that a person sees. */
+/** The result of a merge aside, which changes nothing visible. */
 export type MergeResult =
   | MergeAside
   | { kind: 'nothing-new' }
@@ -78,8 +78,8 @@ export type MergeResult =
   | { kind: 'in-the-way'; files: readonly string[] }
 
 /**
- * The branches made by codemachine, by name. `wanted`: only the branch of this name. `onto`: the commit that they are compared
- * to; left out: that of the checkout.
+ * Returns codemachine's branches, by name. `wanted`: only this branch. `onto`: commit to compare with; undefined: the
+ * checkout's.
  */
 export async function listLandableBranches(
   checkout: Checkout,
@@ -109,8 +109,8 @@ export async function listBranches(checkout: Checkout, prefix = ''): Promise<str
 }
 
 /**
- * The branch `onto`; null: the one that is checked out. Throws a `UserError` if there is none, if it is a worktree branch of
- * codemachine, or if another work tree has it checked out.
+ * Returns the branch `onto`; null: the checked-out one. Throws a `UserError` if it is missing, a worktree branch of
+ * codemachine, or checked out in another work tree.
  */
 export async function readTarget(checkout: Checkout, onto: string | null): Promise<LandingTarget> {
   const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
@@ -136,8 +136,8 @@ export async function readTarget(checkout: Checkout, onto: string | null): Promi
 }
 
 /**
- * Commits all uncommitted changes of a worktree on top of its branch and returns the commit. Branch, index and files
- * stay unchanged until `advanceWorktreeBranch`. Throws a `UserError` in the middle of a merge.
+ * Commits all uncommitted changes of a worktree on its branch and returns the commit. Branch, index and files stay unchanged
+ * until `advanceWorktreeBranch`. Throws a `UserError` during a merge.
  */
 export async function commitUncommitted(checkout: Checkout, top: string, message: string): Promise<string> {
   const tree = await treeOfFiles(checkout, top)
@@ -146,14 +146,14 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   return await readGitLine(worktree, args, `commit in ${top}`)
 }
 
-/** The tree of all files of a worktree, committed or not. */
+/** Returns the tree of all files of a worktree, committed or not. */
 async function treeOfFiles(checkout: Checkout, top: string): Promise<string> {
   return await treeOfUncommitted(await openUntrustedWorktree(checkout, top), top)
 }
 
 /**
- * The tree of a work tree with all that is not committed there, and not ignored. Branch, index and files stay unchanged. Throws a
- * `UserError` in the middle of a merge.
+ * Returns the tree of a work tree with all uncommitted files that are not ignored. Branch, index and files stay unchanged.
+ * Throws a `UserError` during a merge.
  */
 export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top: string): Promise<string> {
   const unmerged = await runGitOrUserError(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
@@ -177,9 +177,7 @@ export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top
   }
 }
 
-/**
- * Moves the branch and the index of a worktree to a commit of `commitUncommitted`. The files have that content already.
- */
+/** Moves the branch and the index of a worktree to a commit of `commitUncommitted`. The files already have that content. */
 export async function advanceWorktreeBranch(checkout: Checkout, top: string, commit: string): Promise<void> {
   const { setting } = await openUntrustedWorktree(checkout, top)
   const named = { setting: withVariables(setting, { GIT_REFLOG_ACTION: 'codemachine land' }) }
@@ -188,8 +186,8 @@ export async function advanceWorktreeBranch(checkout: Checkout, top: string, com
 }
 
 /**
- * Merges a branch into the target, aside: nothing but new objects is written. `aside`: merges this commit of
- * `commitUncommitted` instead of the branch.
+ * Merges a branch into the target aside, and writes only new objects. `aside`: merges this commit of `commitUncommitted`
+ * instead of the branch.
  */
 export async function mergeAside(
   checkout: Checkout,
@@ -221,7 +219,7 @@ function tipOf(branch: string, aside: string | null): string {
   return `${aside ?? `refs/heads/${branch}`}^{commit}`
 }
 
-/** Those of the files that the person has not committed, or that git ignores. */
+/** Returns the files that the person has not committed, or that git ignores. */
 async function uncommittedAmong(
   checkout: Checkout,
   changed: readonly { path: string; isNew: boolean }[],
@@ -234,9 +232,9 @@ async function uncommittedAmong(
 }
 
 /**
- * Moves the target to a merge of `mergeAside`: its checkout by a fast-forward, which git does wholly or not at all, any other
- * branch alone. Returns the files in the way; then, and where it throws a `UserError` because a side has changed since, nothing
- * has moved.
+ * Moves the target to a merge of `mergeAside`: a checkout by a fast-forward, which git does completely or not at all,
+ * another branch alone. Returns the files in the way. Then, and if it throws a `UserError` because a side has changed,
+ * nothing has moved.
  * @param of as of `mergeAside`; `top`: the worktree, null if it is gone
  */
 export async function moveTarget(
@@ -258,13 +256,13 @@ export async function moveTarget(
   return []
 }
 
-/** A checkout whose git nothing ends: for what must not stop halfway. */
+/** Returns a checkout whose git nothing aborts: for work that must not stop halfway. */
 export function unbroken(checkout: Checkout): Checkout {
   const { signal: _, ...setting } = checkout.setting
   return { ...checkout, setting }
 }
 
-/** Whether the files of a worktree are still those of a commit of `commitUncommitted`; null: those of its branch. */
+/** True if a worktree still has the files of a commit of `commitUncommitted`; null: of its branch. */
 async function areFilesOf(checkout: Checkout, top: string, aside: string | null): Promise<boolean> {
   if (aside === null) return (await listUncommitted(await openUntrustedWorktree(checkout, top))).length === 0
   const tree = await readGitLine(checkout, ['rev-parse', `${aside}^{tree}`], `read the commit of ${top}`)
@@ -275,12 +273,12 @@ function changedMeanwhile(branch: string): UserError {
   return new UserError('CM0518', `${branch} has changed while the merge was proved, so nothing was merged; land again.`)
 }
 
-/** As `runGitOrUserError`, for a command that prints one line: that line. */
+/** As `runGitOrUserError`, for a command with one line of output: returns that line. */
 export async function readGitLine(...command: Parameters<typeof runGitOrUserError>): Promise<string> {
   return (await runGitOrUserError(...command)).trim()
 }
 
-/** The top folder of the worktree of a name; `null` if it no longer exists. */
+/** Returns the top folder of the worktree of a name; `null` if it no longer exists. */
 async function findWorktreeTop(
   { main }: Checkout,
   name: string,
@@ -296,10 +294,7 @@ async function findWorktreeTop(
   )
 }
 
-/**
- * Opens a worktree that agents have worked in, with explicit paths of its git directory, so that a pointer forged there
- * cannot lead git elsewhere.
- */
+/** Opens a worktree of agents with explicit paths of its git directory: a forged pointer cannot lead git elsewhere. */
 export async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
   await refuseForgedWorktree(checkout, top)
   const { gitDir, commonDir } = (await findRepository(top)) ?? checkout.repository
@@ -317,7 +312,7 @@ function mergeFailure(stderr: string, branch: string, why: string): UserError {
   )
 }
 
-/** Fast-forwards the checkout. Returns the files in the way, and has then changed nothing. */
+/** Fast-forwards the checkout. Returns the files in the way; then nothing has changed. */
 async function fastForward(
   checkout: Checkout,
   { commit, from, branch, into }: { commit: string; from: string; branch: string; into: string },
@@ -340,8 +335,8 @@ async function fastForward(
 }
 
 /**
- * Names of ignored files and folders that a project needs to run: installed dependencies and local settings. Build
- * results are not among them, as they must be built anew.
+ * Names of ignored files and folders that a project needs to run: installed dependencies and local settings. Not build
+ * results, which must be rebuilt.
  */
 const DEPENDENCIES = new Set([
   'node_modules',
@@ -367,10 +362,10 @@ const DEPENDENCIES = new Set([
   '.env.test.local',
 ])
 
-/** Folders that tools write into `node_modules` while they run. */
+/** Folders that tools write into `node_modules` during a run. */
 const CACHES = new Set(['.cache', '.vite', '.vite-temp', '.tmp', '.vitest'])
 
-/** Links ignored dependencies and local settings from the person's files into `top`, wherever nothing else is. */
+/** Links ignored dependencies and local settings of the person into `top`, if their place is free. */
 export async function linkIgnoredDependencies({ setting }: Pick<PrivateGit, 'setting'>, top: string): Promise<void> {
   const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
   const { ok, stdout } = await runGit(setting, args)
@@ -379,29 +374,29 @@ export async function linkIgnoredDependencies({ setting }: Pick<PrivateGit, 'set
   for (const path of new Set(found)) if (path !== null) await link(join(setting.directory, path), top, path)
 }
 
-/** The outermost dependencies that a path is or lies in, for one with a file that is not ignored is listed by its parts; null: it does not. */
+/** Returns a path's outermost dependencies folder (git lists a partly ignored one by its parts); null: none. */
 function dependenciesAround(path: string): string | null {
   const parts = path.split('/')
   const at = parts.findIndex(part => DEPENDENCIES.has(part))
   return at === -1 ? null : parts.slice(0, at + 1).join('/')
 }
 
-/** Does not write through a committed link, which may lead anywhere. */
+/** Creates a link, but not through a committed link, which may lead anywhere. */
 async function link(from: string, top: string, path: string): Promise<void> {
   const folder = dirname(path)
   if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
   const to = join(top, path)
   const isModules = basename(path) === 'node_modules' && (await lstat(from)).isDirectory()
   const there = await lstat(to).catch(() => null)
-  // A program in there that a gate runs is a part of the tree, and stays as that has it.
+  // A gate's program in there is part of the tree and stays unchanged.
   if (there !== null && !(isModules && there.isDirectory())) return
   if (isModules) await linkEach(from, to, isScopeFolder)
   else await symlink(from, to)
 }
 
 /**
- * Fills a folder with a link to each entry of another that is not there yet. Links among the entries are copied: in a workspace they lead to
- * a neighbouring package, which must be the one checked out and not the person's.
+ * Fills a folder with a link to each missing entry of another. Copies links among the entries: in a workspace they lead to a
+ * neighbouring package, which must be the checked-out one, not the person's.
  */
 async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => boolean): Promise<void> {
   await mkdir(to, { recursive: true })
@@ -413,21 +408,21 @@ async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => b
     if (there !== null) continue
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
     else if (goesInto(entry)) await linkEach(source, target, () => false)
-    // A package manager's list, which tools rewrite.
+    // This is a package manager's list, which tools rewrite.
     else if (entry.isFile()) await copyFile(source, target)
     else await symlink(source, target)
   }
 }
 
-/** Whether a folder is an npm scope (`@scope`), which contains packages. */
+/** True for an npm scope (`@scope`), a folder of packages. */
 function isScopeFolder(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name.startsWith('@')
 }
 
 /**
- * Copies the inputs folder of a work directory, with its specification, into another one that has no specification yet.
- * Returns false, and copies nothing, if it has one. Overwrites nothing; leaves out links and names that begin with a
- * dot. Throws a `UserError` if the copy cannot be written.
+ * Copies the inputs folder of a work directory with its specification into another one without a specification. Returns
+ * false, and copies nothing, if it has one. Overwrites nothing; omits links and names that begin with a dot. Throws a
+ * `UserError` if a write fails.
  */
 export async function copySpecification(from: string, to: string): Promise<boolean> {
   const [source, target] = [await realpath(from), await realpath(to)]
@@ -444,17 +439,17 @@ export async function copySpecification(from: string, to: string): Promise<boole
   return true
 }
 
-/** Whether there is a specification, and not only the guide. */
+/** True if there is a specification, not only the guide. */
 async function hasSpecification(root: string): Promise<boolean> {
   const read = await readTextFile(join(root, specificationFile), MOST_GUIDE_BYTES)
   return read.kind === 'broken' || (read.kind === 'text' && read.text.trim() !== specificationGuide().trim())
 }
 
-/** A larger file cannot be the guide. */
+/** Largest guide, in bytes. */
 const MOST_GUIDE_BYTES = 64 * 1024
 
 async function copyFolder(from: string, to: string, folder: string): Promise<void> {
-  // An agent could have replaced it by a link.
+  // An agent may have replaced it by a link.
   if ((await findObstacle(from, folder)) !== null || (await makeFolderInside(to, folder)) !== null) return
   for await (const entry of await opendir(join(from, folder))) {
     const path = join(folder, entry.name)
@@ -464,7 +459,7 @@ async function copyFolder(from: string, to: string, folder: string): Promise<voi
   }
 }
 
-/** Follows no link in the place of the copy. */
+/** Copies a file, but follows no link in the place of the copy. */
 async function copyNew(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL).catch((error: unknown) => {
     if (systemErrorCode(error) !== 'EEXIST') throw error

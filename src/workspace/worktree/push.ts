@@ -3,24 +3,21 @@ import { fromLatin1, GitStopped, withVariables } from '../git/git.ts'
 import { readGitLine, treeOfUncommitted } from './land.ts'
 import { type Checkout, gitErrorLine, listUncommitted, runGitIn, runGitOrUserError } from './worktree.ts'
 
-/** A remote of a repository, by its name; `url`: where git pushes to. */
+/** A remote of a repository, by its name; `url`: push address. */
 export interface Remote {
   name: string
   url: string
 }
 
-/** How long a remote may take to answer, ms. */
+/** Longest time for an answer of a remote, ms. */
 const REMOTE_MS = 5 * 60_000
 const MOST_REMOTES = 50
-/** What of the person's environment says how git reaches a remote. */
+/** Matches the person's variables that configure git's access to a remote. */
 const REACHES = /^GIT_(?:SSH|SSL|PROXY|HTTP|ASKPASS|ALLOW_PROTOCOL)/
 /** Transports of git that run no command of the repository's configuration, as `ext::` does. */
 const SAFE_PROTOCOLS = 'https:http:ssh:git:file'
 
-/**
- * The same checkout, for commands that ask a remote: with what the person's environment says of the way there, a bound, and
- * nobody who is asked.
- */
+/** Returns a checkout for commands to a remote: with the person's access variables, a time limit, and no prompts. */
 export function reaching(checkout: Checkout, env: NodeJS.ProcessEnv, signal: AbortSignal): Checkout {
   const kept = Object.fromEntries(Object.entries(env).filter(([name]) => REACHES.test(name)))
   const alone = { GCM_INTERACTIVE: 'never', SSH_ASKPASS_REQUIRE: 'never', GIT_ALLOW_PROTOCOL: SAFE_PROTOCOLS }
@@ -28,7 +25,7 @@ export function reaching(checkout: Checkout, env: NodeJS.ProcessEnv, signal: Abo
   return { ...checkout, setting: { ...setting, signal: AbortSignal.any([signal, AbortSignal.timeout(REMOTE_MS)]) } }
 }
 
-/** The remotes of a repository, by name; at most 50. */
+/** Returns the remotes of a repository, by name; at most 50. */
 export async function listRemotes(checkout: Checkout): Promise<Remote[]> {
   const names = (await runGitOrUserError(checkout, ['remote'], 'list the remotes'))
     .split('\n')
@@ -41,7 +38,7 @@ export async function listRemotes(checkout: Checkout): Promise<Remote[]> {
   return found
 }
 
-/** The remote that a branch is pushed to by the person's configuration; null: it names none. */
+/** Returns the push remote of a branch in the person's configuration; null: none. */
 export async function remoteOfBranch(checkout: Checkout, branch: string | null): Promise<string | null> {
   const ofBranch = branch === null ? [] : [`branch.${branch}.pushRemote`, `branch.${branch}.remote`]
   for (const key of [ofBranch[0], 'remote.pushDefault', ofBranch[1]]) {
@@ -52,13 +49,13 @@ export async function remoteOfBranch(checkout: Checkout, branch: string | null):
   return null
 }
 
-/** What a remote has. `main`: the name and commit of its default branch; `tips`: the commits of other branches. */
+/** The branches of a remote. `main`: name and commit of its default branch; `tips`: commits of other branches. */
 export interface RemoteBranches {
   main: { branch: string; commit: string }
   tips: ReadonlyMap<string, string>
 }
 
-/** Asks a remote for its default branch, and for those of these branches that it has. A `UserError` if it has none, or cannot be asked. */
+/** Asks a remote for these and its default branch. A `UserError` without a default branch or an answer. */
 export async function lookAtRemote(
   checkout: Checkout,
   remote: Remote,
@@ -84,28 +81,28 @@ export async function lookAtRemote(
   return { main: { branch: main, commit }, tips: new Map(tips) }
 }
 
-/** Pushes a commit as a branch, or a ref of notes; never by force. A `UserError` if the remote does not take it. */
+/** Pushes a commit as a branch or a notes ref; never by force. Throws a `UserError` if the remote refuses it. */
 export async function pushCommit(checkout: Checkout, remote: Remote, commit: string, ref: string): Promise<void> {
   const flags = ['--no-verify', '--no-follow-tags', '--recurse-submodules=no']
   await ask(checkout, remote, ['push', ...flags, '--', remote.name, `${commit}:${ref}`])
 }
 
-/** What a commit for a remote's branch is made of. */
+/** Input of a commit for a remote's branch. */
 interface ResultOptions {
-  /** The top folder of the work tree. */
+  /** Top folder of the work tree. */
   top: string
   message: string
-  /** The remote and its branch, and the commit of that there; null: it does not have it. */
+  /** Remote and branch, and the branch's commit there; null: it has none. */
   remote: Remote
   branch: string
   tip: string | null
-  /** Whether a commit is one that was published from here, so that nobody's work is lost behind a later one. */
+  /** Resolves with true for a commit published from here, so that nobody's work is lost behind a later one. */
   isOurs(commit: string): Promise<boolean>
 }
 
 /**
- * A commit of all that a work tree holds, on top of its HEAD and of what its branch at a remote has: HEAD itself if that is
- * all. Neither branch nor index nor files change. A `UserError` if the remote's branch has work of somebody else.
+ * Returns a commit of all files of a work tree, on top of its HEAD and its remote branch; HEAD itself if nothing is new.
+ * Changes no branch, index or file. Throws a `UserError` if the remote branch has somebody else's work.
  */
 export async function commitResult(checkout: Checkout, options: ResultOptions): Promise<string> {
   const { top, message, remote, branch, tip, isOurs } = options
@@ -138,7 +135,7 @@ export async function commitResult(checkout: Checkout, options: ResultOptions): 
   return await readGitLine(checkout, args, `commit what is in ${top}`)
 }
 
-/** Whether a commit comes before another one, or is it; false if one of them is not here. */
+/** True if a commit is an ancestor of another one, or equal; false if one is missing here. */
 export async function isAncestor(checkout: Checkout, before: string, after: string): Promise<boolean> {
   return (await runGitIn(checkout, ['merge-base', '--is-ancestor', before, after])).ok
 }
@@ -155,7 +152,7 @@ function hasOthers({ name }: Remote, branch: string): UserError {
   })
 }
 
-/** Runs a git command that reaches a remote, and answers what it prints. */
+/** Runs a git command to a remote, and returns its output. */
 async function ask(checkout: Checkout, remote: Remote, args: readonly string[]): Promise<string> {
   try {
     const result = await runGitIn(checkout, args)

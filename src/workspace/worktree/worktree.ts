@@ -18,11 +18,11 @@ import {
 export interface Worktree {
   name: string
   branch: string
-  /** The top folder of the worktree. */
+  /** Top folder of the worktree. */
   top: string
-  /** Where the session works: the folder that corresponds to the directory that the worktree was opened for. */
+  /** Work directory of the session: the folder that corresponds to the opened directory. */
   directory: string
-  /** The first work tree of the repository. */
+  /** First work tree of the repository. */
   main: string
   isNew: boolean
   /** The person's uncommitted files, which a new worktree lacks; empty if it is not new. */
@@ -32,16 +32,16 @@ export interface Worktree {
 interface WorktreeOptions {
   /** A directory in the repository; the worktree begins with its HEAD commit. */
   directory: string
-  /** `null` for the day and a counter, such as `20261121-1`. */
+  /** Name; `null`: the day and a counter, such as `20261121-1`. */
   name: string | null
   env: NodeJS.ProcessEnv
   now: Date
 }
 
 /**
- * Opens the worktree `<repository>.worktrees/<name>` beside the main one, and makes it and its branch if they do not
- * exist. The person's index, checkout and stash stay unchanged, and no hook runs. Throws a `UserError` if that fails;
- * then nothing has been made.
+ * Opens the worktree `<repository>.worktrees/<name>` beside the main one; creates it and its branch if missing. The person's
+ * index, checkout and stash stay unchanged, and no hook runs. Throws a `UserError` if that fails; then nothing has been
+ * created.
  */
 export async function openWorktree({ directory, name, env, now }: WorktreeOptions): Promise<Worktree> {
   const wanted = name === null ? null : checkWorktreeName(name)
@@ -58,7 +58,7 @@ export async function openWorktree({ directory, name, env, now }: WorktreeOption
   return { ...place, directory: join(place.top, inside), main: checkout.main, isNew: true, uncommitted }
 }
 
-/** Removes a new worktree and its branch, if no session has begun in it and it has no changes. */
+/** Removes a new worktree and its branch if it has no session and no changes. */
 export async function removeUnusedWorktree(
   { top, branch, main, directory }: Worktree,
   env: NodeJS.ProcessEnv,
@@ -77,10 +77,7 @@ interface WorktreeLocation {
   top: string
 }
 
-/**
- * The branch and top folder of the worktree of a name, whether it exists or not. `main`: the repository's first work
- * tree.
- */
+/** Returns branch and top folder of the worktree of a name, existing or not. `main`: the repository's first work tree. */
 export function worktreeLocation(main: string, name: string): WorktreeLocation {
   return { name, branch: `${BRANCH_PREFIX}${name}`, top: join(`${main}.worktrees`, name) }
 }
@@ -107,7 +104,7 @@ async function reopenWorktree(
   }
   const directory = join(top, inside)
   const real = await realpath(directory).catch(() => null)
-  // An agent that works there could have put a link in its place.
+  // An agent there may have put a link in its place.
   if (real === null || real !== join(await realpath(top), inside)) {
     throw new UserError('CM0507', `${directory} is not a folder of that worktree; name another, or start at the top.`)
   }
@@ -154,13 +151,13 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
     )
   }
   if (inside === '') return
-  // Git writes its paths with `/` everywhere.
+  // Git uses `/` on all systems.
   const path = inside.replaceAll('\\', '/')
   if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
   throw new UserError('CM0505', `${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
 }
 
-/** Makes a worktree with the first free name. Two runs that begin at once get different ones. */
+/** Creates a worktree with the first free name. Two runs at once get different ones. */
 async function makeFirstFree(checkout: Checkout, names: Iterable<string>): Promise<WorktreeLocation> {
   let problem: NameConflict = { why: '' }
   for (const name of names) {
@@ -178,7 +175,7 @@ interface NameConflict {
   hint?: string
 }
 
-/** Why a name is not free; `null` if it is. */
+/** Returns why a name is taken; `null` if it is free. */
 async function findConflict(checkout: Checkout, { name, branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const isThere = await pathExists(top)
   if (await hasBranch(checkout, branch)) {
@@ -205,7 +202,7 @@ async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation
   const result = await runGitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
   if (result.ok) return null
   if (/exists/.test(result.stderr)) return { why: gitErrorLine(result) }
-  // Git takes the folder away itself, but not the branch.
+  // Git removes the folder itself, but not the branch.
   await runGitIn(checkout, ['branch', '-q', '-d', branch])
   if (made !== undefined) await rmdir(made).catch(() => {})
   throw new UserError('CM0506', `git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
@@ -214,14 +211,14 @@ async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation
 /** A work tree of the person's repository, and the setting to run their git in it. */
 export interface Checkout {
   repository: PersonRepository
-  /** The first work tree of the repository, beside which the others are made. */
+  /** First work tree of the repository; the others are created beside it. */
   main: string
   setting: GitSetting
 }
 
 /**
- * Opens the checkout around a directory, to change the repository with its owner's configuration, but without hooks,
- * prompts, signatures or housekeeping. Throws a `UserError` if the directory is in no repository, or in a bare one.
+ * Opens the checkout around a directory, to change the repository with its owner's configuration. Runs no hooks, prompts,
+ * signatures or housekeeping. Throws a `UserError` for a directory in no repository or in a bare one.
  */
 export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const real = await realpath(directory).catch(() => null)
@@ -256,7 +253,7 @@ export function runGitIn(
   return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args], input)
 }
 
-/** Runs git as `runGitIn` and returns its stdout. Throws `git could not <what>: …` with git's reason if it fails. */
+/** Runs git like `runGitIn` and returns its stdout. If it fails, throws `git could not <what>: …` with git's reason. */
 export async function runGitOrUserError(
   checkout: Pick<Checkout, 'setting'>,
   args: readonly string[],
@@ -267,26 +264,26 @@ export async function runGitOrUserError(
   return fromLatin1(result.stdout)
 }
 
-/** Git's error message on one line, at most 500 characters, without control characters. */
+/** Returns git's error message on one line, at most 500 characters, without control characters. */
 export function gitErrorLine({ stderr }: GitResult): string {
   const lines = fromLatin1(stderr)
     .split('\n')
     .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
   const said = lines.filter(line => line !== '' && !/^(?:hint|warning):/.test(line))
   const why = said.slice(0, 2).join(' ').replace(/\.$/, '').slice(0, 500)
-  // It may name what an agent has named.
+  // It may have names by an agent.
   return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
 }
 
 /** One work tree of a repository. */
 export interface ListedWorktree {
   directory: string
-  /** `null` if none is checked out. */
+  /** Branch; `null`: none checked out. */
   branch: string | null
   isBare: boolean
 }
 
-/** All work trees of a repository, beginning with the main one. */
+/** Returns all work trees of a repository, the main one first. */
 export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree[]> {
   // `-z` needs git 2.36.
   const text = await runGitOrUserError({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
@@ -300,7 +297,7 @@ export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree
   })
 }
 
-/** The files of a work tree that are changed, deleted or, unless `untracked` is `no`, untracked. */
+/** Returns the changed, deleted and, unless `untracked` is `no`, untracked files of a work tree. */
 export async function listUncommitted(
   checkout: Pick<Checkout, 'setting'>,
   untracked: 'normal' | 'no' = 'normal',
@@ -316,7 +313,7 @@ const NO_HOOKS_OR_PROMPTS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.editor=:',
-  // Beyond 260 characters on Windows; git knows it nowhere else.
+  // Paths beyond 260 characters on Windows; no effect elsewhere.
   'core.longpaths=true',
   'commit.gpgSign=false',
   'gc.auto=0',
@@ -334,7 +331,7 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
     directory: top,
     run: runWithExeca,
     env: {
-      // With its owner's configuration git starts filters, such as git-lfs, by their names.
+      // The owner's configuration makes git start filters, such as git-lfs, by name.
       ...withoutGitVariables(withSearchPathOutside(env, where)),
       ...Object.fromEntries(kept),
       GIT_TERMINAL_PROMPT: '0',
@@ -345,7 +342,7 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
   }
 }
 
-/** The prefix of all worktree branches. */
+/** Prefix of all worktree branches. */
 export const BRANCH_PREFIX = 'codemachine/'
 
 /** Returns a typed worktree name. Throws a `UserError` if it cannot name a folder and a branch. */
@@ -359,12 +356,12 @@ export function checkWorktreeName(typed: string): string {
   )
 }
 
-/** Whether a name can name a folder and a branch, and can be typed and printed unchanged. */
+/** True if a name is valid for a folder and a branch, and can be typed and printed unchanged. */
 export function isWorktreeName(name: string): boolean {
   return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name)
 }
 
-/** Names for a worktree without a chosen one, in order: `20261121-1`, `20261121-2`, … */
+/** Yields names for a worktree without a chosen one: `20261121-1`, `20261121-2`, … */
 function* dailyNames(now: Date): Generator<string> {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   for (let counter = 1; counter <= MOST_A_DAY; counter++) yield `${now.getFullYear()}${month}${day}-${counter}`
