@@ -15,18 +15,18 @@ import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../workspace/
 import { refName, type Savepoint, SavepointStore } from '../workspace/savepoints/savepoint-store.ts'
 
 /**
- * A session as one commit, from which another machine continues it. Its tree has the newest savepoint (`work`), what the
- * agents have written down (`memory`), and what codemachine knows (`records`). Its parents are the commit before it, that
- * savepoint with its history, and the checked-out commit.
+ * A session as one commit, from which another machine continues it. Its tree has the newest savepoint (`work`), the agents'
+ * files (`memory`) and codemachine's (`records`). Its parents are the previous such commit, that savepoint with its history,
+ * and the checked-out commit.
  */
 export interface Carried {
   commit: string
   session: string
-  /** Of the worker that has made it. */
+  /** Epoch of the worker that created it. */
   epoch: number
-  /** How many events the journal had. */
+  /** Number of events in the journal. */
   events: number
-  /** The commit that was checked out. */
+  /** Checked-out commit; null: none. */
   head: string | null
   savepoints: readonly CarriedSavepoint[]
 }
@@ -36,28 +36,28 @@ export interface CarriedSavepoint {
   commit: string
 }
 
-/** What is carried. */
+/** The input of a carried session. */
 export interface ToCarry {
   session: string
   epoch: number
   events: number
-  /** The round of the newest savepoint that counts. */
+  /** Round of the newest savepoint to include. */
   round: number
-  /** The commit that it follows; null: it is the first. */
+  /** Previous commit; null: this is the first. */
   previous: string | null
-  /** Real paths of the folders whose files come along, by the name that they have in the commit; `leaves`: what does not. */
+  /** Real paths of the folders to include, by their name in the commit; `leaves`: true for a path to omit. */
   folders: Readonly<Record<'memory' | 'records', { root: string; leaves(path: string): boolean }>>
   /** Unix time, ms. */
   at: number
 }
 
-/** What is read of the folders at most: files, bytes of one, bytes of all. */
+/** Limits of the folders: files, bytes of one, bytes of all. */
 const MOST_FILES = 20_000
 const MOST_FILE_BYTES = 32 * 1024 * 1024
 const MOST_BYTES = 256 * 1024 * 1024
 const SUBJECT = 'codemachine: where this session stands'
 
-/** Makes the commit in the private git directory, and answers its id. Links are left out; so is what is too large, which `onWarning` is told. */
+/** Creates the commit in the private git directory, and returns its id. Omits links, and warns of too large files. */
 export async function packSession(
   git: PrivateGit,
   what: ToCarry,
@@ -113,7 +113,7 @@ export async function packSession(
   return (await runGitOrThrow(setting, ['rev-parse', '--verify', ref])).trim()
 }
 
-/** What a commit that carries a session says of it. */
+/** Returns the message of a commit that carries a session. */
 export function messageOf({ session, epoch, events, head, savepoints }: Omit<Carried, 'commit'>): string {
   const lines = [
     `Session: ${session}`,
@@ -134,12 +134,12 @@ async function savepointsOf(git: PrivateGit, session: string): Promise<Savepoint
   return all.filter(each => each.session === session).toSorted((a, b) => a.round - b.round)
 }
 
-/** A path as `fast-import` reads it. */
+/** Quotes a path for `fast-import`. */
 function quoted(path: string): string {
   return `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
 }
 
-/** The plain files below a folder, relative to it; never through a link. */
+/** Returns the plain files below a folder, relative to it; never through a link. */
 async function filesBelow(root: string, leaves: (path: string) => boolean): Promise<string[]> {
   const found: string[] = []
   const look = async (folder: string): Promise<void> => {
@@ -155,7 +155,7 @@ async function filesBelow(root: string, leaves: (path: string) => boolean): Prom
   return found
 }
 
-/** What a commit carries; null: it carries no session. Its objects are there. */
+/** Parses a commit that carries a session; null: it carries none. Its objects are present. */
 export async function readCarried(setting: GitSetting, commit: string): Promise<Carried | null> {
   const { ok, stdout } = await runGit(setting, ['cat-file', 'commit', commit])
   const message = ok ? fromLatin1(stdout.slice(stdout.indexOf('\n\n') + 2)) : ''
@@ -170,22 +170,22 @@ export async function readCarried(setting: GitSetting, commit: string): Promise<
   return { commit, session, epoch, events, head: field('Head') ?? null, savepoints }
 }
 
-/** The newest commit that carries at most so many events, from `tip` back; null: there is none. */
+/** Returns the newest commit with at most `events` events, from `tip` back; null: there is none. */
 export async function newestCarried(setting: GitSetting, tip: string, events: number): Promise<Carried | null> {
   const listed = await runGitOrThrow(setting, ['rev-list', '--first-parent', '--max-count=10000', tip])
   for (const commit of listed.split('\n')) {
     const carried = commit === '' ? null : await readCarried(setting, commit)
-    // Before the first of them come the repository's own commits.
+    // Before the first one are the repository's own commits.
     if (carried === null) return null
-    // One that carries nothing only says whose the session was that had not begun.
+    // A commit without events only names the owner of a session that had not begun.
     if (carried.events > 0 && carried.events <= events) return carried
   }
   return null
 }
 
 /**
- * Puts a session that was carried into a private git directory and folders that have nothing of it yet: its savepoints, and the files of
- * its folders. The objects of the commit are in the private git directory itself.
+ * Unpacks a carried session into a private git directory and folders without it: its savepoints and its folders' files. The
+ * private git directory already has the commit's objects.
  * @param folders real paths, by the names of `ToCarry`
  */
 export async function unpackSession(

@@ -2,39 +2,39 @@ import { isIP } from 'node:net'
 import type { Pool, PoolClient, PoolConfig, QueryResult, QueryResultRow } from 'pg'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
-/** What a statement is sent by: the pool, or one transaction. */
+/** Sends statements, through the pool or in one transaction. */
 export interface Sql {
-  /** The rows of a statement; `values` stand for `$1`, `$2`, …. */
+  /** Returns the rows of a statement; `values` replace `$1`, `$2`, …. */
   <Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>
-  /** As pg answers it: of several statements a list. */
+  /** Returns pg's raw result; a list for several statements. */
   raw(text: string, values?: unknown[]): Promise<QueryResult>
 }
 
-/** The database of a fleet. Disposing of it closes every connection. */
+/** The database of a fleet. Disposal closes every connection. */
 export interface Database extends AsyncDisposable {
   readonly sql: Sql
-  /** Where it is, without a password: `db.example:5432/fleet`. */
+  /** Address without a password: `db.example:5432/fleet`. */
   readonly place: string
-  /** Carries out `work` in one transaction: all of it, or nothing. */
+  /** Runs `work` in one transaction, completely or not at all. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
-/** How a database is reached, and who says so. */
+/** The address of a database, and its source. */
 export interface DatabaseAddress {
-  /** `postgres://user@host:5432/name`; what is missing is read of `PGHOST`, `PGUSER`, … as by `psql`. */
+  /** Address `postgres://user@host:5432/name`; missing parts come from `PGHOST`, `PGUSER`, … as for `psql`. */
   url: string
-  /** What names it: `--queue`, `CODEMACHINE_QUEUE` or `fleet.queue`. */
+  /** Source of the address: `--queue`, `CODEMACHINE_QUEUE` or `fleet.queue`. */
   from: string
-  /** Whether it may hold a password: only a variable may. */
+  /** True if it may have a password: only a variable may. */
   mayHoldPassword: boolean
 }
 
-/** How long a connection, and a statement, may take, ms. */
+/** Timeouts of a connection and of a statement, ms. */
 const CONNECT_MS = 10_000
 const STATEMENT_MS = 30_000
 
 /**
- * Opens the database; it is asked nothing yet. A `UserError` for an address that cannot be used, and where the packages are missing.
+ * Opens the database without a request. Throws a `UserError` for an invalid address or missing packages.
  * @param most the number of connections, 2 at least
  */
 export async function openDatabase(
@@ -57,9 +57,9 @@ export async function openDatabase(
     keepAlive: true,
     application_name: 'codemachine',
   })
-  // One that breaks while nobody uses it is replaced by the next that is needed.
+  // The pool replaces an idle connection that breaks.
   pool.on('error', () => {})
-  // pg-boss looks some things up by a connection of its own while a transaction goes on: one is left for that.
+  // Keep one connection free: pg-boss uses its own during a transaction.
   const turns = new Turns(Math.max(1, most - 1))
   return {
     place,
@@ -81,7 +81,7 @@ function sqlBy(place: string, query: (text: string, values?: unknown[]) => Promi
 async function transaction<T>(pool: Pool, place: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   const client: PoolClient = await said(place, () => pool.connect())
   let broken: Error | undefined
-  // One that breaks between two statements says so with the next.
+  // A break between two statements shows in the next one.
   const onError = (problem: Error) => {
     broken = problem
   }
@@ -92,7 +92,7 @@ async function transaction<T>(pool: Pool, place: string, work: (sql: Sql) => Pro
     await said(place, () => client.query('commit'))
     return done
   } catch (error) {
-    // One that cannot be rolled back is not used again.
+    // Do not reuse a connection without a successful rollback.
     await client.query('rollback').catch((problem: Error) => {
       broken = problem
     })
@@ -103,7 +103,7 @@ async function transaction<T>(pool: Pool, place: string, work: (sql: Sql) => Pro
   }
 }
 
-/** Has so many things go on at once, and the others wait, first come, first served. */
+/** Limits the number of actions at once; others wait, first come first served. */
 class Turns {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -146,9 +146,9 @@ function badAddress(from: string): UserError {
   })
 }
 
-/** Encrypted, and by a certificate that is looked at, unless the database is on this very machine. */
+/** Returns TLS options: encryption with a checked certificate, unless the database is on this machine. */
 function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
-  // They would take the place of what is said here.
+  // These parameters would override this function.
   const other = ['ssl', 'sslnegotiation', 'uselibpqcompat'].find(name => url.searchParams.has(name))
   if (other !== undefined)
     throw new UserError('CM1104', `${from} says ${other}, which codemachine does not know: use sslmode.`, {
@@ -167,14 +167,14 @@ function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
   return { ssl: { rejectUnauthorized: true } }
 }
 
-/** What pg would take it for differs from version to version; `sslOf` has said it. A certificate that is named stays, which pg reads. */
+/** Removes `sslmode`, which `sslOf` has applied: its meaning in pg varies by version. Keeps a certificate's path. */
 function withoutSslMode(url: URL): string {
   const rest = new URL(url)
   rest.searchParams.delete('sslmode')
   return rest.href
 }
 
-/** Whether it is this machine: a socket's folder, too. */
+/** True for this machine, also by a socket's folder. */
 function isLoopback(host: string): boolean {
   if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
   return isIP(host) === 4 && host.startsWith('127.')
@@ -188,7 +188,7 @@ async function packagePg(): Promise<Pick<typeof import('pg'), 'Pool'>> {
   return (await import('pg').catch(missing)).default
 }
 
-/** pg-boss, which is installed by who has a fleet; a `UserError` that says how. */
+/** Imports pg-boss, which fleet owners install; otherwise throws a `UserError` with the install command. */
 export async function packagePgBoss(): Promise<typeof import('pg-boss')> {
   return await import('pg-boss').catch(missing)
 }
@@ -200,7 +200,7 @@ function missing(error: unknown): never {
   })
 }
 
-/** Does something with the database; what fails is said in one sentence, what codemachine's own functions refuse stays an error of the database. */
+/** Runs a request. Reports a failure in one sentence; errors raised by codemachine's own functions stay database errors. */
 async function said<T>(place: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
@@ -209,10 +209,10 @@ async function said<T>(place: string, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What our functions in the database raise, by their codes. */
+/** Error code of codemachine's functions in the database: the session has another owner. */
 export const SUPERSEDED = 'CM001'
 
-/** The database was not reached, or not to its end, or takes nothing just now (it is full, or a replica): what was asked may be asked once more. */
+/** Thrown if the database is unreachable, disconnects, or accepts no request now (full, or a replica): retry later. */
 export class DatabaseAway extends UserError {}
 
 function asUserError(error: unknown, place: string): unknown {
@@ -278,10 +278,10 @@ function asUserError(error: unknown, place: string): unknown {
   }
 }
 
-/** No TLS, or a certificate that is not trusted. */
+/** Matches errors of missing TLS or an untrusted certificate. */
 const TLS = /^ERR_(SSL|TLS)_|_CERT|CERT_|UNABLE_TO_(GET|VERIFY)_|does not support SSL/
 
-/** Not there, going down, or without a connection that is free. */
+/** Error codes of a database that is unreachable, shutting down or without a free connection. */
 const AWAY: ReadonlySet<string> = new Set(
   'ECONNREFUSED ECONNRESET ENOTFOUND EAI_AGAIN ETIMEDOUT EHOSTUNREACH ENETUNREACH EPIPE ENOENT 57P01 57P02 57P03 25P03 40001 40P01 53300 57014'.split(
     ' ',

@@ -21,21 +21,21 @@ import { type FleetTerms, fleetTerms, QUEUE_SCHEMA, ROLES, roleOfTeam, SCHEMA } 
 import { TEMPLATE } from './store.ts'
 import { remoteEnvironment } from './worker/clones.ts'
 
-/** What a database that is busy may take for one look, ms. */
+/** Timeout of one check of a busy database, ms. */
 const LOOK_MS = 20_000
-/** What a remote may take to answer, ms. */
+/** Timeout of a remote, ms. */
 const REMOTE_MS = 15_000
 const MOST_REMOTES = 20
-/** So many of a kind are told one by one. */
+/** Most findings of a kind that are listed singly. */
 const MOST_TOLD = 10
-/** A clock that is off by less changes nothing. */
+/** Largest harmless clock difference, ms. */
 const CLOCK_MS = 2_000
-/** Tables that are larger slow a database of a usual machine down. */
+/** Table size above which a database on a usual machine is slow, bytes. */
 const LARGE_BYTES = 50 * 1024 ** 3
 
 /**
- * Looks whether all that a fleet needs is there and works, and yields what each look has found, in order. It changes nothing; all that it
- * starts has ended when it returns.
+ * Checks everything that a fleet needs, and yields the findings of each check in order. Changes nothing; all its processes
+ * have ended when it returns.
  * @param options `queue`: what `--queue` says; `offline`: whether the remotes are left alone
  */
 export async function* examineFleet(
@@ -99,7 +99,7 @@ async function checkDatabase({ clock }: World, { sql, place }: Database): Promis
   const reached = row.is_read_only
     ? problem('database', `${what}: it is read-only.`, 'Is it a replica? Name the one that takes writes.', 'CM1107')
     : ok('database', what)
-  // The answer is from some moment between the two.
+  // The answer is from a time between the two.
   const off = Math.round((before + clock.now()) / 2 - Number(row.now_ms))
   return [reached, clockFinding('the clock of this machine', off)]
 }
@@ -192,10 +192,10 @@ async function checkSize({ sql }: Database): Promise<Finding[]> {
   return [warning('size', what, 'Remove ended sessions: codemachine fleet prune --older 30d')]
 }
 
-/** Of those that were lost longer ago nothing is said. */
+/** Age in days after which lost workers are not reported. */
 const MOST_DAYS = 7
 
-/** Those that have not ended; the value: those that take sessions now. */
+/** Checks the workers that have not ended; the value: those that accept sessions now. */
 async function checkWorkers(
   { clock }: World,
   { sql }: Database,
@@ -267,9 +267,9 @@ async function deadOnes({ sql }: Database, count: number): Promise<Finding[]> {
   return [warning('queue', message, `Fix the cause, then: codemachine fleet retry ${newest[0]?.id}`)]
 }
 
-/** Sessions that no worker has the tags for, runs the template of, or takes the repository of. */
+/** Finds sessions without a worker for their tags, template or repository. */
 async function withoutWorker({ sql }: Database, workers: readonly FleetWorker[]): Promise<Finding[]> {
-  // Where no worker is there that is said already.
+  // Without any worker, an earlier finding says so.
   if (workers.length === 0) return []
   const rows = await sql<{ repo: string; tags: string[]; template: string | null; count: string; id: string }>(
     `select repo, tags, ${TEMPLATE}, count(*), min(id) as id from ${SCHEMA}.session where state = 'waiting' and job_version <= ${JOB_VERSION}
@@ -302,7 +302,7 @@ async function withoutWorker({ sql }: Database, workers: readonly FleetWorker[])
     })
 }
 
-/** Sessions that wait for one which has ended in another way than it had to, or is gone. */
+/** Finds sessions that wait for one that is missing or has ended without success. */
 async function heldForEver({ sql }: Database): Promise<Finding[]> {
   const rows = await sql<{ id: string; before: string; state: string | null }>(
     `select s.id, s.after as before, b.state from ${SCHEMA}.session s left join ${SCHEMA}.session b on b.id = s.after
@@ -334,7 +334,7 @@ async function ofNewerVersion({ sql }: Database): Promise<Finding[]> {
   return [warning('queue', what, 'Update codemachine on the workers.', 'CM1113')]
 }
 
-/** Asks the remotes of what waits, from this machine and with its credentials. */
+/** Asks the remotes of waiting sessions, from this machine with its credentials. */
 async function checkRemotes(run: CheckRun, { sql }: Database): Promise<Finding[]> {
   const rows = await sql<{ repo: string }>(
     `select repo from ${SCHEMA}.session where state in ('waiting', 'held', 'running') group by repo order by count(*) desc limit ${MOST_REMOTES + 1}`,
@@ -358,7 +358,7 @@ async function checkRemote({ env, world }: CheckRun, program: string, repo: stri
   const isHere = !isLocal(repo) || (await stat(repo.replace(/^file:\/\//, '')).catch(() => null)) !== null
   if (!isHere) return ok('remote', `${shown} is on a disk of the workers, not here`)
   const { exitCode, stderr, failure } = await runProcess(program, ['ls-remote', '--quiet', '--', repo, 'HEAD'], {
-    // Not in a repository whose configuration would count.
+    // Run outside of any repository, whose configuration would apply.
     directory: parse(world.cwd).root,
     env: remoteEnvironment(env),
     encoding: 'utf8',

@@ -6,20 +6,20 @@ import { type FleetQueue, openQueue } from './queue.ts'
 import { type FleetTerms, fleetTerms } from './schema.ts'
 import type { FollowedFleet } from './view.ts'
 
-/** A fleet that is set up: its database, and what waits in it. Disposing of it closes every connection. */
+/** An initialized fleet: its database and its queue. Disposal closes every connection. */
 export interface Fleet extends AsyncDisposable {
   readonly database: Database
   readonly queue: FleetQueue
   readonly terms: FleetTerms
 }
 
-/** Names the database of the fleet, in the environment; the only one of the three that may hold a password. */
+/** Environment variable with the fleet's database; of the three sources, only it may have a password. */
 const QUEUE_VARIABLE = 'CODEMACHINE_QUEUE'
-/** How many connections a command needs. */
+/** Number of connections that a command needs. */
 const FEW = 4
 
 /**
- * Opens the database of the fleet, which need not be set up. A `UserError` where none is named.
+ * Opens the database of the fleet, initialized or not. Throws a `UserError` if none is named.
  * @param typed what `--queue` says
  * @param most the number of connections
  */
@@ -27,7 +27,7 @@ export async function fleetDatabase(world: World, typed: string | undefined, mos
   return await openDatabase(await addressOf(world, typed), { env: world.env, most })
 }
 
-/** The same of a fleet that is set up; a `UserError` where it is not. */
+/** Opens the database of an initialized fleet; otherwise throws a `UserError`. */
 export async function readyDatabase(world: World, typed: string | undefined): Promise<Database> {
   const database = await fleetDatabase(world, typed)
   try {
@@ -40,7 +40,7 @@ export async function readyDatabase(world: World, typed: string | undefined): Pr
 }
 
 /**
- * Opens the fleet. A `UserError` where no database is named, or it is not set up.
+ * Opens the fleet. Throws a `UserError` if no database is named or it is not initialized.
  * @param onProblem told what goes wrong in the background
  */
 export async function openFleet(
@@ -68,8 +68,8 @@ export async function openFleet(
 }
 
 /**
- * Keeps copies of the fleet's sessions for the page and MCP, which show them as those of here, until it is disposed of. Where no fleet is
- * named it does nothing.
+ * Keeps copies of the fleet's sessions until disposal, so that the page and MCP show them like local ones. Without a named
+ * fleet it does nothing.
  * @param onProblem told a sentence of what goes wrong, once
  */
 export async function followNamedFleet(world: World, onProblem: (problem: string) => void): Promise<FollowedFleet> {
@@ -78,7 +78,7 @@ export async function followNamedFleet(world: World, onProblem: (problem: string
   return followFleet(world, { open: () => readyDatabase(world, undefined), onProblem })
 }
 
-/** Whether this person has a fleet at all: the page and MCP show nothing of one where none is named. */
+/** Resolves with true if this person has named a fleet; otherwise the page and MCP show none. */
 async function hasFleet(world: World): Promise<boolean> {
   return (await namedBy(world, undefined)) !== null
 }
@@ -95,18 +95,18 @@ async function namedBy(world: World, typed: string | undefined): Promise<Databas
   if (typed !== undefined) return { url: typed, from: '--queue', mayHoldPassword: false }
   const named = world.env[QUEUE_VARIABLE]
   if (named) return { url: named, from: QUEUE_VARIABLE, mayHoldPassword: true }
-  // A clone has no say in which database anything is sent to.
+  // A clone may not choose the database.
   const { settings } = await settingsOf(world, world.cwd, {}, { withoutProject: true })
   const { queue } = settings.fleet
   return queue === null ? null : { url: queue, from: 'fleet.queue', mayHoldPassword: false }
 }
 
-/** How often a database that is away is asked again, ms. */
+/** Retry interval for an unreachable database, ms. */
 const AGAIN_MS = 2_000
 
 /**
- * Does something with the database as soon as it is there: a machine that starts at night may be sooner than that. `say` is told once.
- * Throws `Interrupted` with the world's signal.
+ * Runs an action once the database is reachable: a machine may start before it at night. Calls `say` once. Throws
+ * `Interrupted` with the world's signal.
  */
 export async function whenThere<T>(
   { clock, signal }: Pick<World, 'clock' | 'signal'>,

@@ -2,85 +2,85 @@ import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import { runsTemplate } from './queue.ts'
 import { takesRepo } from './repos.ts'
 
-/** A session that runs or waits. Moments are Unix times, ms. */
+/** A session that runs or waits. Times are Unix times, ms. */
 export interface ForecastSession {
   id: string
-  /** Of those of one team and repository only so many run at once. */
+  /** Group of one team and repository, with a limit of sessions at once. */
   group: string
   repo: string
   state: 'running' | 'waiting' | 'held'
-  /** The higher, the sooner. */
+  /** Priority; higher ones start first. */
   priority: number
   tags: readonly string[]
-  /** Null: the usual one. */
+  /** Template; null: the usual one. */
   template: string | null
   notBefore: number | null
-  /** It is not begun after; null: whenever. */
+  /** Latest start; null: no limit. */
   deadline: number | null
   hasBegun: boolean
-  /** The session that has to be done before; null: none. */
+  /** Id of the session that must be done first; null: none. */
   after: string | null
-  /** Whether that one came to another end, so that this one waits for good. */
+  /** True if that session ended differently, so that this one waits forever. */
   isHeldForGood: boolean
   worker: string | null
-  /** How long it has been worked on. */
+  /** Working time so far, ms. */
   workedMs: number
 }
 
-/** A worker that runs. */
+/** A running worker. */
 export interface ForecastWorker {
   name: string
   slots: number
   tags: readonly string[]
   repos: readonly string[]
-  /** Empty: all. */
+  /** Templates that it runs; empty: all. */
   templates: readonly string[]
-  /** Whether it takes sessions, and goes on with those that it has: it does not drain, and nothing keeps it from it. */
+  /** True if it accepts sessions and continues its own: not draining, and no problem. */
   takes: boolean
-  /** Until when its login lets it take nothing; null: it may. */
+  /** Time until which its login blocks new sessions; null: not blocked. */
   pausedUntil: number | null
 }
 
-/** What a forecast is made of; moments are Unix times of the database's clock, ms. */
+/** The input of a forecast; times are Unix times of the database's clock, ms. */
 export interface ForecastFacts {
   now: number
   perRepository: number
-  /** How long those took that ended within two weeks, the newest 500. */
+  /** Durations of the newest 500 sessions that ended within two weeks. */
   history: { repo: string; durationMs: number }[]
-  /** Those that run or wait, in the order in which they are taken, at most 5,000. */
+  /** Running and waiting sessions in the order of start, at most 5,000. */
   sessions: ForecastSession[]
-  /** How many more there are. */
+  /** Number of further sessions. */
   beyond: number
   workers: ForecastWorker[]
 }
 
-/** What the queue will have come to by a moment. */
+/** The predicted state of the queue at a time. */
 export interface Forecast {
-  /** Unix time, ms. */
+  /** Time of the prediction, Unix time in ms. */
   by: number
-  /** How long a session takes, the median, ms, and of how many; null: none has ended lately, so nothing can be said. */
+  /** Median duration of a session, ms, and the number of samples; null: none has ended lately, so no prediction. */
   usual: { medianMs: number; of: number } | null
-  /** Those that will have ended by then, the first one first, and when. */
+  /** Sessions that will have ended by then, in order of their end, and when. */
   done: { id: string; at: number }[]
-  /** The others: when they will have ended, as far as that is known, or what keeps them. */
+  /** The others: their predicted end if known, or what blocks them. */
   late: { id: string; at: number | null; why: string | null }[]
 }
 
-/** A median of fewer than these says little of a repository. */
+/** Fewest samples for a repository's own median. */
 const LEAST_OF_REPOSITORY = 3
-/** One that has been worked on for longer than usual is taken to need this part of the usual time more. */
+/** Share of the usual time that an overdue session is assumed to need further. */
 const LEAST_LEFT = 1 / 10
 
 interface Plan {
   session: ForecastSession
   leftMs: number
-  /** What keeps it from ever being begun as things are, a clause; null: nothing. */
+  /** A clause on why it can never begin as things are; null: it can. */
   wait: string | null
 }
 
 /**
- * Plays the queue to a moment: each worker that has room takes what `take` would give it, and each session takes as long as those of
- * its repository usually did. The same facts give the same forecast.
+ * Simulates the queue up to a time: each free worker takes what `take` would give it, and each session takes its
+ * repository's usual time. The same facts give the same forecast.
  * @param by Unix time, ms
  */
 export function forecastOf({ now, history, sessions, workers, perRepository }: ForecastFacts, by: number): Forecast {
@@ -104,7 +104,7 @@ export function forecastOf({ now, history, sessions, workers, perRepository }: F
   return { by, usual, done: done.toSorted((a, b) => a.at - b.at), late }
 }
 
-/** A worker, and what it takes. */
+/** A worker, and the sessions it accepts. */
 interface Taker extends ForecastWorker {
   isFor(session: ForecastSession): boolean
   hasTags(session: ForecastSession): boolean
@@ -124,14 +124,14 @@ function takerOf(worker: ForecastWorker): Taker {
   return { ...worker, hasTags, runs, isFor: session => runs(session) && isForRepo(session.repo) }
 }
 
-/** What goes on at each moment at which something ends or may begin. */
+/** Simulates each time at which a session ends or may begin. */
 class Play {
   readonly #now: number
   readonly #perRepository: number
   readonly #takers: readonly Taker[]
-  /** Those that wait, in the order in which they are taken. */
+  /** Waiting sessions in the order of start. */
   #waiting: Plan[]
-  /** When what each worker has, and each group, will have ended. */
+  /** End times by worker, and by group. */
   readonly #busy = new Map<string, number[]>()
   readonly #groups = new Map<string, number[]>()
   readonly #ends = new Map<string, number>()
@@ -140,17 +140,17 @@ class Play {
     this.#now = facts.now
     this.#perRepository = facts.perRepository
     this.#takers = takers
-    // What a worker has that drains, or is lost, is taken by another one.
+    // Another worker takes the sessions of a draining or lost one.
     const goesOn = ({ session: { state, worker } }: Plan) =>
       state === 'running' && takers.some(({ name, takes }) => name === worker && takes)
     for (const plan of plans) if (goesOn(plan)) this.#begin(plan, plan.session.worker ?? '', facts.now)
-    // What few workers can do comes first, as in the queue.
+    // As in the queue, sessions for few workers come first.
     this.#waiting = plans
       .filter(plan => !goesOn(plan) && plan.wait === null)
       .toSorted((a, b) => b.session.tags.length - a.session.tags.length || b.session.priority - a.session.priority)
   }
 
-  /** When each ends that begins by then; Unix time, ms. */
+  /** Returns the end of each session that begins by then; Unix time, ms. */
   runTo(by: number): ReadonlyMap<string, number> {
     for (let at: number | null = this.#now; at !== null && at <= by; at = this.#nextAfter(at)) this.#fill(at)
     return this.#ends
@@ -187,7 +187,7 @@ class Play {
     return countAt(this.#groups.get(group), at) < this.#perRepository
   }
 
-  /** The next moment at which anything can change; null: none. */
+  /** Returns the next time at which anything can change; null: none. */
   #nextAfter(at: number): number | null {
     const moments = [
       ...this.#ends.values(),
@@ -216,7 +216,7 @@ function whyNever(session: ForecastSession, takers: readonly Taker[]): string | 
   return tags.length === 0 ? 'no worker takes more sessions' : `no worker that takes sessions has ${tags.join(', ')}`
 }
 
-/** How long a session of a repository usually takes, ms: the median of those of it, or of all where it has too few. */
+/** Returns a function for the usual duration by repository, ms: its median, or that of all with too few samples. */
 function usualTimes(history: ForecastFacts['history'], ofAll: number): (repo: string) => number {
   const byRepository = new Map(
     [...Map.groupBy(history, ({ repo }) => repo)].flatMap(([repo, own]) => {

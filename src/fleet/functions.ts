@@ -1,11 +1,8 @@
 /**
- * The functions of version 3 of the schema. They are all that a login may change in the fleet without running a worker: each looks
- * whose the session is, and what may become of it. They run with the rights of the fleet's owner, so that each names its schemas, and
- * the login is `session_user`.
- *
- * Codes: CM001 the session is of another epoch, CM002 events are missing, CM003 not of one's teams, CM004 no such session to wait for,
- * CM005 that one is over and not done, CM006 a value that no session has, CM007 there is nothing to try again. The detail is the
- * session, or the team.
+ * The functions of version 3 of the schema: the only changes that a login without a worker can make. Each checks the
+ * session's team and state. They run as the fleet's owner, so each names its schemas, and the login is `session_user`.
+ * Codes: CM001 other epoch, CM002 missing events, CM003 foreign team, CM004 no such session to wait for, CM005 that session
+ * is over and not done, CM006 invalid value, CM007 nothing to retry. The detail is the session or the team.
  */
 export const FUNCTIONS_3 = `
 create function codemachine.my_teams() returns text[] language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -191,7 +188,7 @@ end $$;
 `
 
 /**
- * Adds jobs to the queue, as pg-boss 12.35 adds them.
+ * Returns the SQL that adds jobs to the queue like pg-boss 12.35.
  * @param from rows of sessions, called `s`, and which of them
  * @param lane that of such a row; no job is made where it is null
  * @param begins when it may begin; null: now

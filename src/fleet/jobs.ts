@@ -7,9 +7,9 @@ const MOST_COMMAND = 10_000
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(1))
 
-/** The name of a template or model. */
+/** Pattern of a template or model name. */
 export const JOB_NAME = /^[\w.:/-]{1,100}$/
-/** What a session may want of its worker, and a worker has. */
+/** Pattern of a tag that a session requires and a worker has. */
 export const TAG = /^[a-z0-9][a-z0-9_.-]{0,31}$/
 
 const name = v.pipe(v.string(), v.regex(JOB_NAME))
@@ -44,36 +44,36 @@ const jobSchema = v.object({
 })
 
 /**
- * What a session of a fleet is asked to do. Nothing in it is a right: a worker gives what its own settings allow, or less.
- * `template`: null for one agent, round after round. `gates`: commands that have to pass before done, on top of those of the
- * repository. What is left out is as the worker has it.
+ * The job of a fleet's session. It grants no rights: a worker gives at most what its own settings allow. `template`: null
+ * for one agent, round after round. `gates`: required commands in addition to the repository's. Omitted fields come from the
+ * worker.
  */
 export type FleetJob = v.InferOutput<typeof jobSchema>
 
-/** The version of jobs that is written. A worker leaves those of a newer one to others. */
+/** Version of written jobs. A worker leaves newer ones to others. */
 export const JOB_VERSION = 1
 
-/** A job as the database has it, which anybody may have written who may submit; null: it is none. */
+/** Parses a job of the database, by anybody who may submit; null if invalid. */
 export function readJob(value: unknown): FleetJob | null {
   const read = v.safeParse(jobSchema, value)
   return read.success ? read.output : null
 }
 
-/** A session as it is submitted. */
+/** A submitted session. */
 export interface Submission {
-  /** As git takes it; it never begins with `-`. */
+  /** Repository address for git; never begins with `-`. */
   repo: string
   /** A branch, tag or commit. */
   ref: string
   job: FleetJob
-  /** -1,000 to 1,000; the higher, the sooner. */
+  /** Priority, -1,000 to 1,000; higher ones start first. */
   priority: number
-  /** What its worker has to have. */
+  /** Required tags of its worker. */
   tags: readonly string[]
-  /** It does not begin before, and is not begun after; null: whenever. */
+  /** Earliest and latest start; null: no limit. */
   notBefore: Date | null
   deadline: Date | null
-  /** What has to be done before: the id of a session, or where one stands in the same submission, from 0; null: nothing. */
+  /** Session that must be done first: its id, or its index in the same submission, from 0; null: none. */
   after: string | number | null
   team: string
 }

@@ -12,21 +12,21 @@ import type { ForecastFacts, ForecastSession } from './forecast.ts'
 import { SCHEMA } from './schema.ts'
 import { type FleetState, TEMPLATE } from './store.ts'
 
-/** All states of a session of a fleet, in the order in which they are shown. */
+/** All states of a fleet's session, in display order. */
 export const FLEET_STATES: readonly FleetState[] = ['running', 'waiting', 'held', 'ended', 'dead', 'cancelled']
 
-/** A session of a fleet as it is shown. */
+/** A session of a fleet, for display. */
 export interface FleetSession {
   id: string
   team: string
   repo: string
   ref: string
-  /** The commit that it began with; null: not looked up yet. */
+  /** Commit at its start; null: not resolved yet. */
   base: string | null
   state: FleetState
-  /** Where it is listed the first 2,000 characters. */
+  /** Goal; in lists its first 2,000 characters. */
   goal: string
-  /** Null: one agent works on it, round after round. */
+  /** Template; null: one agent, round after round. */
   template: string | null
   priority: number
   tags: string[]
@@ -34,37 +34,37 @@ export interface FleetSession {
   createdBy: string
   notBefore: Date | null
   deadline: Date | null
-  /** The session that has to be done before; null: none. */
+  /** Id of the session that must be done first; null: none. */
   after: string | null
-  /** Why it waits again, or is dead; null: nothing is to be said. */
+  /** Reason for its renewed wait or death; null: none. */
   reason: string | null
   epoch: number
-  /** Who has it, or had it last; null: nobody yet. */
+  /** Its current or last worker; null: none yet. */
   worker: string | null
   takenAt: Date | null
   seenAt: Date | null
   endedAt: Date | null
   cancelAsked: boolean
-  /** How many events of it are in the database. */
+  /** Number of its events in the database. */
   events: number
-  /** Rounds so far, with the one that runs, and the most that it may take; null: not known. */
+  /** Number of rounds including the running one, and its limit; null: unknown. */
   rounds: number | null
   mostRounds: number | null
-  /** As its worker has written it, which may be a newer one: `knownOutcome` reads it. */
+  /** Raw outcome by its worker, which may be newer: `knownOutcome` reads it. */
   outcome: unknown
   branch: string | null
 }
 
 const isOutcome = checkOf(sessionOutcome)
 
-/** How a session has ended; null: it has not, or in a way that this codemachine does not know. What a person can do about it is left out. */
+/** Returns the outcome of a session without a hint for a person; null: not ended, or unknown to this version. */
 export function knownOutcome({ outcome }: Pick<FleetSession, 'outcome'>): SessionOutcome | null {
   if (!isOutcome(outcome)) return null
   const known = outcome as SessionOutcome
   return known.kind === 'needs-person' ? { ...known, hint: null } : known
 }
 
-/** How a session has ended, in a word or two: `done, gates pass`; `unknown: postponed`. Null: it has not. */
+/** Returns the outcome in a word or two: `done, gates pass`; `unknown: postponed`. Null: not ended. */
 export function wordsForFleetOutcome(session: Pick<FleetSession, 'outcome'>): string | null {
   if (session.outcome == null) return null
   const known = knownOutcome(session)
@@ -78,7 +78,7 @@ const COLUMNS = (goal: string) => `id, team, repo, ref, base, state, ${goal} as 
   taken_at as "takenAt", seen_at as "seenAt", ended_at as "endedAt", cancel_asked as "cancelAsked", events, progress, outcome, branch`
 const SHORT_GOAL = 'left(goal, 2000)'
 
-/** A row as the database has it, where any of these was written by another version, or by hand. */
+/** A row of the database; another version or a person may have written any field. */
 interface SessionRow extends Omit<FleetSession, 'events' | 'rounds' | 'mostRounds'> {
   events: string
   progress: unknown
@@ -88,7 +88,7 @@ function sessionOfRow({ events, progress, ...row }: SessionRow): FleetSession {
   const { round, rounds } = { round: null, rounds: null, ...(progress as object | null) }
   return {
     ...row,
-    // What is no moment of ours, such as `infinity`, comes as a number.
+    // Times that JavaScript lacks, such as `infinity`, arrive as numbers.
     createdAt: momentOf(row.createdAt) ?? new Date(0),
     notBefore: momentOf(row.notBefore),
     deadline: momentOf(row.deadline),
@@ -108,20 +108,20 @@ function momentOf(value: unknown): Date | null {
 function countOf(value: unknown): number | null {
   return Number.isSafeInteger(value) ? Number(value) : null
 }
-/** Of two that were submitted at once the one with the higher number is the newer one. */
+/** Of two submitted at once, the one with the higher number is newer. */
 const NEWEST_FIRST = `created_at desc, length(id) desc, id desc`
 
-/** Which sessions are listed. */
+/** Filter of listed sessions. */
 interface Wanted {
-  /** None: of every state. */
+  /** States; empty: all. */
   states: readonly FleetState[]
-  /** A part of the address of the repository; null: of each. */
+  /** Part of the repository's address; null: all. */
   repo: string | null
-  /** How many, the newest; null: all. */
+  /** Number of newest sessions; null: all. */
   most: number | null
 }
 
-/** Sessions of the fleet, the newest first. */
+/** Returns sessions of the fleet, the newest first. */
 export async function listSessions(sql: Sql, { states, repo, most }: Wanted): Promise<FleetSession[]> {
   const rows = await sql<SessionRow>(
     `select ${COLUMNS(SHORT_GOAL)} from ${SCHEMA}.session
@@ -132,7 +132,7 @@ export async function listSessions(sql: Sql, { states, repo, most }: Wanted): Pr
   return rows.map(sessionOfRow)
 }
 
-/** Those that can be followed: they have an id of ours, have begun, and have not ended for longer than `days`. Those that run come first, then the newest. */
+/** Returns sessions with a valid id that run or ended within `days`, running ones first, then the newest. */
 export async function sessionsToFollow(
   sql: Sql,
   { days, most }: { days: number; most: number },
@@ -148,7 +148,7 @@ export async function sessionsToFollow(
   return rows.map(sessionOfRow).filter(({ id }) => isSessionId(id))
 }
 
-/** The session that a person means, by its id, its counter or a part of the id; a `UserError` if it is none, or not one. */
+/** Returns the session for an id, a counter or a part of an id. Throws a `UserError` for none or several. */
 export async function findFleetSession(sql: Sql, wanted: string): Promise<FleetSession> {
   const shown = oneLine(wanted, 60)
   if (!/^[\w]{1,40}$/.test(wanted))
@@ -171,14 +171,14 @@ export async function findFleetSession(sql: Sql, wanted: string): Promise<FleetS
   })
 }
 
-/** A session by its whole id, with its whole goal; a `UserError` if there is none any more. */
+/** Returns a session by its whole id, with its whole goal. Throws a `UserError` if it no longer exists. */
 export async function sessionOf(sql: Sql, id: string): Promise<FleetSession> {
   const [row] = await sql<SessionRow>(`select ${COLUMNS('session.goal')} from ${SCHEMA}.session where id = $1`, [id])
   if (row === undefined) throw new UserError('CM1108', `There is no session ${oneLine(id, 60)} in the fleet any more.`)
   return sessionOfRow(row)
 }
 
-/** What a session has left at its end: its report as Markdown, and its certificate. */
+/** Returns the report (Markdown) and the certificate of an ended session. */
 export async function leftBySession(
   sql: Sql,
   id: string,
@@ -190,7 +190,7 @@ export async function leftBySession(
   return row ?? { report: null, certificate: null }
 }
 
-/** Lines of a session's journal, those numbered above `have`, at most 1,000. */
+/** Returns the lines of a session's journal after number `have`, at most 1,000. */
 export async function linesAfter(sql: Sql, id: string, have: number): Promise<string[]> {
   const rows = await sql<{ line: string }>(
     `select line from ${SCHEMA}.event where session = $1 and number > $2 order by number limit 1000`,
@@ -199,7 +199,7 @@ export async function linesAfter(sql: Sql, id: string, have: number): Promise<st
   return rows.map(({ line }) => line)
 }
 
-/** How many sessions are in each state, and how many of those that ended are done. */
+/** Returns the number of sessions by state, and of those that ended as done. */
 export async function countStates(sql: Sql): Promise<Record<FleetState | 'done', number>> {
   const rows = await sql<{ state: FleetState; count: number; done: number }>(
     `select state, count(*)::int as count, (count(*) filter (where outcome ->> 'kind' = 'done'))::int as done
@@ -221,34 +221,34 @@ const loginSchema = v.object({
   pausedUntil: v.optional(v.nullable(v.pipe(v.string(), v.isoTimestamp())), null),
 })
 
-/** A worker of the fleet as it is shown. */
+/** A worker of the fleet, for display. */
 export interface FleetWorker {
   name: string
   host: string
   version: string
   slots: number
   tags: string[]
-  /** Patterns of the repositories that it takes; none: all that lie on no disk. */
+  /** Patterns of accepted repositories; empty: all that are not on a disk. */
   repos: string[]
-  /** The templates that it runs; none: all. */
+  /** Templates that it runs; empty: all. */
   templates: string[]
-  /** Whether it takes nothing more. */
+  /** True if it accepts nothing more. */
   drains: boolean
-  /** What keeps it from taking any, a sentence; null: nothing. */
+  /** A sentence on why it accepts no session; null: it does. */
   problem: string | null
-  /** The windows of its login, and until when it takes nothing for them; null: it has not said. */
+  /** Windows of its login, and the end of their block; null: unknown. */
   login: v.InferOutput<typeof loginSchema> | null
-  /** How far its clock is before that of the database, ms. */
+  /** Lead of its clock over the database's, ms. */
   clockOffMs: number
   startedAt: Date
   seenAt: Date
-  /** `lost`: it has said nothing for the lease. `ended`: by itself. */
+  /** `lost`: silent for longer than the lease. `ended`: by itself. */
   standing: 'runs' | 'lost' | 'ended'
-  /** The sessions that it has. */
+  /** Its current sessions. */
   sessions: string[]
 }
 
-/** The workers that run, and those that ended or were lost within so many days, by name. */
+/** Returns the running workers, and those that ended or were lost within `days`, by name. */
 export async function listWorkers(sql: Sql, leaseSeconds: number, days = 1): Promise<FleetWorker[]> {
   const rows = await sql<Omit<FleetWorker, 'login' | 'clockOffMs'> & { login: unknown; clockOffMs: string }>(
     `select name, host, version, slots, tags, repos, templates, drains, problem, login, clock_off_ms as "clockOffMs", started_at as "startedAt",
@@ -265,12 +265,12 @@ export async function listWorkers(sql: Sql, leaseSeconds: number, days = 1): Pro
 }
 
 const MOST_FORECAST = 5_000
-/** Unix time in ms of a moment, by SQL. */
+/** Returns the SQL of a time as Unix time in ms. */
 const ms = (moment: string) => `(extract(epoch from ${moment}) * 1000)::float8`
-/** When the first event of a session was written down. */
+/** SQL of the time of a session's first event. */
 const BEGUN = `(select e.at from ${SCHEMA}.event e where e.session = s.id and e.number = 1)`
 
-/** Reads what a forecast is made of. */
+/** Reads the input of a forecast. */
 export async function forecastFacts(
   sql: Sql,
   { leaseSeconds, perRepository }: { leaseSeconds: number; perRepository: number },

@@ -20,23 +20,23 @@ import {
   type WishChecks,
 } from './submission.ts'
 
-/** A session of a file of many. */
+/** A session in a file of sessions. */
 export interface NightRow {
-  /** By which others of the file name it; null: none. */
+  /** Name for other sessions of the file; null: none. */
   name: string | null
   submission: Submission
 }
 
-/** The most bytes of a file, and of all goals that it names. */
+/** Most bytes of a file, and of all its goals. */
 export const MOST_NIGHT_BYTES = 8 * 1024 * 1024
 const MOST_GOAL_BYTES = 64 * 1024 * 1024
 const MOST_SESSIONS = 10_000
-/** So many mistakes are told. */
+/** Most mistakes that are listed. */
 const MOST_TOLD = 20
 const SESSIONS = '[[sessions]]'
 
 /**
- * Reads a file of sessions, `night.toml`, in the order of the file. Where there is any mistake, a `UserError` that tells all of them.
+ * Reads a file of sessions, `night.toml`, in order. Throws a `UserError` with all mistakes, if there are any.
  * @param file its name in mistakes
  * @param path its absolute path, beside which a `goal_file` is looked for
  */
@@ -67,13 +67,13 @@ function refused(lines: readonly string[]): UserError {
   )
 }
 
-/** A date may stand in the file without quotes, and is read like one within them. */
+/** Reads an unquoted date in the file like a quoted one. */
 function datesAsWritten(node: TomlNode): void {
   if (node.content instanceof Date) node.content = node.written
   else if (typeof node.content === 'object') for (const member of node.content.values()) datesAsWritten(member)
 }
 
-/** What a table says of sessions, by the names that it has in a file. */
+/** Fields of a session by their names in a file. */
 const FIELDS = {
   goal: 'goal',
   repo: 'repo',
@@ -100,7 +100,7 @@ const FIELDS = {
 
 const NAME = /^[A-Za-z][\w.-]{0,63}$/
 
-/** A file of sessions. */
+/** Returns the schema of a file of sessions. */
 function nightSchema(now: number) {
   const { tag, verify, ...types } = TYPES
   const byField: Record<keyof Wish, v.GenericSchema> = {
@@ -163,15 +163,15 @@ type Placed<T> = At & { value: T }
 type Path = readonly (string | number)[]
 type Written = Readonly<Record<string, unknown>>
 
-/** What a table says, with where each of it stands. */
+/** Fields of a table with their places. */
 type Said = { [Key in keyof Wish]?: Placed<Wish[Key]> }
 
-/** A table `[[sessions]]`, before those that it names are looked for. */
+/** A table `[[sessions]]`, before its named sessions are resolved. */
 interface Row {
   at: At
   name: Placed<string> | null
   after: Placed<string> | null
-  /** With what the defaults say. */
+  /** Fields, including the defaults. */
   said: Said
 }
 
@@ -197,7 +197,7 @@ class NightReader {
     const defaults = await this.#said(usual, ['defaults'])
     this.#checkTimes(defaults, this.#at())
     const rows: Row[] = []
-    // What is no table is a mistake already.
+    // Another value than a table is already reported.
     for (const [index, session] of sessions.entries())
       if (session !== undefined) rows.push(await this.#row(session, ['sessions', index], defaults))
     return this.#submissions(rows)
@@ -207,7 +207,7 @@ class NightReader {
     this.mistakes.push({ place, line: of, column, problem })
   }
 
-  /** Where a value stands; of one that is not there where its table begins. */
+  /** Returns the place of a value; for a missing one, the start of its table. */
   #at(...path: Path): At {
     const { path: place, line: of, column } = tomlNodeAt(this.#tree, path) ?? this.#tree
     return { place, line: of, column }
@@ -227,7 +227,7 @@ class NightReader {
     if (said.goal === undefined && isMissing('goal') && isMissing('goal_file'))
       missing('goal', 'goal = "what is to be done", or goal_file = "a path"')
     if (said.repo === undefined && isMissing('repo')) missing('repo', 'repo = "git@host:team/app.git"')
-    // Where both are those of the defaults it is said there.
+    // If both come from the defaults, the mistake is reported there.
     if (own.notBefore !== undefined || own.deadline !== undefined) this.#checkTimes(said, at)
     return {
       at,
@@ -237,7 +237,7 @@ class NightReader {
     }
   }
 
-  /** Reads and checks what a table says of sessions. */
+  /** Reads and checks the fields of a table. */
   async #said(table: Written, path: Path): Promise<Said> {
     const fields = Object.entries(FIELDS).flatMap(([name, field]) => {
       const placed = this.#placed(table[name], ...path, name)
@@ -310,7 +310,7 @@ class NightReader {
     return null
   }
 
-  /** Each waits for at most one: whoever comes back to where they began go round in a circle. */
+  /** Reports cycles: each session waits for at most one, so a return to the start is a cycle. */
   #refuseCircles(rows: readonly Row[], afters: readonly Submission['after'][]): void {
     const done = new Set<number>()
     for (const start of rows.keys()) {
@@ -335,5 +335,5 @@ function valuesOf(said: Said): Partial<Wish> {
   return Object.fromEntries(Object.entries(said).map(([key, placed]) => [key, placed.value]))
 }
 
-/** So many names are looked through for the nearest one. */
+/** Most names that are compared for a suggestion. */
 const MOST_COMPARED = 200

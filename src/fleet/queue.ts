@@ -5,42 +5,42 @@ import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { JOB_VERSION } from './jobs.ts'
 import { bossOver, type FleetTerms, QUEUE_SCHEMA, SCHEMA } from './schema.ts'
 
-/** A job of pg-boss: which session, and which attempt at it. */
+/** A job of pg-boss: a session and the attempt. */
 export interface Claim {
   queue: string
   id: string
-  /** What counts the attempts: what is said with an older one changes nothing. */
+  /** Number of the attempt: calls with an older one change nothing. */
   retryCount: number
   session: string
 }
 
-/** What a worker has, and runs. */
+/** The tags and templates of a worker. */
 export interface Able {
   tags: readonly string[]
-  /** The names of templates; none: all. */
+  /** Names of templates; empty: all. */
   templates: readonly string[]
 }
 
 export interface TakeOptions {
   perRepository: number
-  /** Groups that this worker does not take. */
+  /** Groups that this worker skips. */
   without: readonly string[]
 }
 
-/** The sessions of one repository and team, of which only so many run at once; as the function `enqueue` of the database has it. */
+/** Returns the group of a repository and team, which limits sessions at once; as in the SQL function `enqueue`. */
 export function groupOf(team: string, repo: string): string {
   return createHash('sha256').update(`${team}\n${repo}`).digest('hex').slice(0, 24)
 }
 
-/** Whether a worker runs a template; null: the usual one. */
+/** True if a worker runs a template; null: the usual one. */
 export function runsTemplate({ templates }: Pick<Able, 'templates'>, template: string | null): boolean {
   return templates.length === 0 || templates.includes(template ?? USUAL_TEMPLATE)
 }
 
 /**
- * The lane of that name, such as `sessions-1/_goal/gpu/linux`, of a team `sessions-1.shop/_goal`. Its number is the version of the jobs in
- * it, and what begins with `_` is their template, undefined if it has those of any: it was made by an earlier codemachine. Null: it is
- * none, or has jobs of a newer version, which are left to newer workers.
+ * Parses a lane's name, such as `sessions-1/_goal/gpu/linux`, of a team `sessions-1.shop/_goal`. The number is the version
+ * of its jobs. The part after `_` is their template, undefined if mixed (by an earlier version). Null: not a lane, or with
+ * newer jobs, which are left to newer workers.
  */
 function laneNamed(name: string): { tags: readonly string[]; template: string | undefined } | null {
   const [head = '', ...wants] = name.split('/')
@@ -51,7 +51,7 @@ function laneNamed(name: string): { tags: readonly string[]; template: string | 
 }
 
 /**
- * Opens the queue of a fleet that is set up.
+ * Opens the queue of an initialized fleet.
  * @param onProblem told what went wrong in the background
  */
 export async function openQueue(
@@ -69,7 +69,7 @@ export async function openQueue(
     schedule: false,
     reindex: false,
     monitorVacuum: false,
-    // What lies between two looks at the leases comes on top of each.
+    // The interval between two checks adds to each lease.
     monitorIntervalSeconds: Math.max(1, Math.floor(leaseSeconds / 4)),
   })
   boss.on('error', error => onProblem(error.message))
@@ -78,8 +78,8 @@ export async function openQueue(
 }
 
 /**
- * What waits for workers. Each call is part of the transaction that `sql` is of. Whoever locks a job and the row of its session locks the
- * job first, as `take` does.
+ * The queue for workers. Each call is part of the transaction of `sql`. A caller that locks a job and its session's row
+ * locks the job first, like `take`.
  */
 export class FleetQueue implements AsyncDisposable {
   readonly #boss: PgBoss
@@ -88,12 +88,12 @@ export class FleetQueue implements AsyncDisposable {
     this.#boss = boss
   }
 
-  /** Adds sessions that wait, each to the lane of what it wants. `notBefore` null: as each says. */
+  /** Adds waiting sessions, each to the lane of its requirements. `notBefore` null: each session's own. */
   async add(sql: Sql, sessions: readonly string[], notBefore: Date | null): Promise<void> {
     if (sessions.length > 0) await sql(`select ${SCHEMA}.enqueue($1, $2)`, [sessions, notBefore])
   }
 
-  /** The next session that such a worker may have, of a team of its login; null: none waits. */
+  /** Returns the next session for such a worker, of a team of its login; null: none waits. */
   async take(sql: Sql, able: Able, { perRepository, without }: TakeOptions): Promise<Claim | null> {
     const ignoreGroups = [...without, ...(await fullGroups(sql, perRepository))]
     const options: FetchOptions & { includeMetadata: true } = {
@@ -109,12 +109,12 @@ export class FleetQueue implements AsyncDisposable {
     return null
   }
 
-  /** Says that whoever has it lives; false: it is somebody else's by now. */
+  /** Renews the lease; false: another worker has the session now. */
   async touch({ queue, id, retryCount }: Claim): Promise<boolean> {
-    // Its `jobs` are those that were asked for.
+    // The result's `jobs` are only the requested ones.
     const touched: { affected?: number } = await this.#boss.touch(queue, { id, retryCount })
     if (!touched.affected) return false
-    // pg-boss lets nothing be at work for more than a day: what lives begins anew.
+    // pg-boss limits a job to a day, so restart the time of a live one.
     await this.#boss
       .getDb()
       .executeSql(
@@ -124,7 +124,7 @@ export class FleetQueue implements AsyncDisposable {
     return true
   }
 
-  /** It is over, however it went; what waits again because its lease was over does so no more. */
+  /** Completes a job, whatever its result, and removes its repetition after an expired lease. */
   async settle(sql: Sql, { queue, id, retryCount }: Claim): Promise<void> {
     await this.#boss.complete(queue, { id, retryCount }, null, { db: bossOver(sql) })
     await sql(`delete from ${QUEUE_SCHEMA}.job where name = $1 and id = $2 and state in ('created', 'retry')`, [
@@ -133,19 +133,19 @@ export class FleetQueue implements AsyncDisposable {
     ])
   }
 
-  /** Lets go of a session that a worker has, or had, which is known to be gone. */
+  /** Releases a session of a worker that is known to be dead. */
   async release(sql: Sql, session: string): Promise<void> {
     const forget = `delete from ${QUEUE_SCHEMA}.job where name like 'sessions-%' and data @> $1 and state <= 'active'`
-    // Where a lease ends meanwhile, pg-boss makes the job anew: the first statement waits for that, the second sees it.
+    // If the lease ends meanwhile, pg-boss recreates the job: the first statement waits for that, the second sees it.
     for (let time = 0; time < 2; time++) await sql(forget, [JSON.stringify({ session })])
   }
 
-  /** Has those wait again whose workers have said nothing for the lease, and lets go of what is long over. */
+  /** Returns sessions of silent workers to the queue after their lease, and removes old jobs. */
   async supervise(): Promise<void> {
     await this.#boss.supervise()
   }
 
-  /** Sessions of the login's teams that were tried too often; they are taken out of the queue. */
+  /** Takes sessions of the login's teams with too many attempts from the queue and returns them. */
   async dead(sql: Sql): Promise<{ session: string; why: string }[]> {
     const queues = await sql<{ name: string }>(`select name from ${QUEUE_SCHEMA}.queue where name ~ '^dead(\\.|$)'`)
     const dead: { session: string; why: string }[] = []
@@ -170,7 +170,7 @@ export class FleetQueue implements AsyncDisposable {
   }
 }
 
-/** The lanes in which something waits that such a worker may have, of the teams of its login; where it is to look first comes first. */
+/** Returns the lanes with work for such a worker, of its login's teams, in search order. */
 async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> {
   const lanes = await sql<{ name: string; priority: number; at: Date }>(
     `select q.name, first.priority, first.created_on as at from ${QUEUE_SCHEMA}.queue q,
@@ -186,13 +186,13 @@ async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> 
   })
   return (
     all
-      // What few workers can do comes first: those that want nothing can be done by all.
+      // Work for few workers comes first: all workers can run sessions without requirements.
       .toSorted((a, b) => b.tags.length - a.tags.length || b.priority - a.priority || a.at.getTime() - b.at.getTime())
       .map(({ name }) => name)
   )
 }
 
-/** The groups of which as many are at work as may be: pg-boss itself counts those of one lane alone. */
+/** Returns the groups at their limit: pg-boss itself only counts within a lane. */
 async function fullGroups(sql: Sql, perRepository: number): Promise<string[]> {
   const rows = await sql<{ id: string }>(
     // Lane by lane: for a login that sees some teams alone, an index is used for the name and nothing else.

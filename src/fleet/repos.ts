@@ -5,7 +5,7 @@ import { redactorOfEnvironment } from '../project/world.ts'
 const MOST_CHARS = 2_000
 const NO_ADDRESS = 'is not the address of a repository: use https://…, ssh://… or git@host:path'
 
-/** What is wrong with the address of a repository, a clause; null: git may be given it. It is never an option, and names no program. */
+/** Returns a clause on a problem of a repository's address; null: no option, no program, so safe for git. */
 export function problemOfRepo(repo: string): string | null {
   if (repo.length > MOST_CHARS || /[\s\p{Cc}]/u.test(repo)) return NO_ADDRESS
   if (isLocal(repo)) return null
@@ -20,26 +20,26 @@ export function problemOfRepo(repo: string): string | null {
   if (url.protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname))
     return 'is not encrypted: use https or ssh'
   if (url.password !== '') return 'holds a password: each worker has its own credentials'
-  // A token may stand in the place of the user.
+  // A token may replace the user.
   if (redactorOfEnvironment({ env: { repo } }).text(repo) !== repo)
     return 'holds a token: each worker has its own credentials'
   return url.hostname === '' || url.hostname.startsWith('-') ? NO_ADDRESS : null
 }
 
-/** Whether it lies on the disk of whoever reads it. */
+/** True if it is on the disk of its reader. */
 export function isLocal(repo: string): boolean {
   return isAbsolute(repo) || repo.startsWith('file:///')
 }
 
-/** What is wrong with the name of a branch, tag or commit, a clause; null: git may be given it. */
+/** Returns a clause on a problem of a branch, tag or commit name; null: safe for git. */
 export function problemOfRef(ref: string): string | null {
   const isName = /^[\w@+][\w./@+-]{0,199}$/.test(ref) && !/\.\.|\/\/|@\{|\.lock$|[./]$/.test(ref)
   return isName ? null : 'is not the name of a branch, tag or commit'
 }
 
 /**
- * Which repositories a worker takes: those that one of the patterns matches. What lies on a disk only where a pattern is a path, too: whoever
- * submits could else read of that disk what the worker can.
+ * Returns a function that is true for repositories that match a pattern. One on a disk only matches a path pattern:
+ * otherwise submitters could read the worker's disk.
  */
 export function takesRepo(patterns: readonly string[]): (repo: string) => boolean {
   const all = patterns.map(pattern => ({

@@ -2,36 +2,36 @@ import { UserError } from '../base/errors.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { FUNCTIONS_3 } from './functions.ts'
 
-/** Where our own tables are, and those of pg-boss. */
+/** Schemas of codemachine's and of pg-boss's tables. */
 export const SCHEMA = 'codemachine'
 export const QUEUE_SCHEMA = 'codemachine_queue'
 
-/** Who may what, as roles of the database that people and workers are made members of. */
+/** Roles of the database with their rights; people and workers become members. */
 export const ROLES = {
   codemachine_submit: 'submits, cancels, steers and answers',
   codemachine_work: 'runs a worker',
   codemachine_look: 'looks',
 } as const
-/** What a team's role is called: its members, and nobody else, see the sessions of the team. */
+/** Prefix of a team's role: only its members see the team's sessions. */
 const TEAM_ROLE = 'codemachine_team_'
 export const TEAM_NAME = /^[a-z][a-z0-9_]{0,30}$/
 
-/** The role whose members see the sessions of a team. */
+/** Returns the role whose members see the sessions of a team. */
 export function roleOfTeam(team: string): string {
   return `${TEAM_ROLE}${team}`
 }
 
-/** What is written down of a fleet as a whole. */
+/** The settings of a whole fleet. */
 export interface FleetTerms {
-  /** How long a worker that says nothing keeps what it has, seconds: 10 to 3,600. */
+  /** Time after which a silent worker loses its sessions, seconds: 10 to 3,600. */
   leaseSeconds: number
-  /** How many sessions of one repository run at once. */
+  /** Most sessions of one repository at once. */
   perRepository: number
 }
 
 const USUAL_TERMS: FleetTerms = { leaseSeconds: 60, perRepository: 4 }
 
-/** Each version of the schema: the statements that lead to it from the one before. None is changed once it was released. */
+/** The statements of each schema version, from the previous one. Never change a released one. */
 const VERSIONS: readonly string[] = [
   `
 create table ${SCHEMA}.term (
@@ -149,7 +149,7 @@ begin
   return s.events + added;
 end $$;
 `,
-  // Sessions wait by what they want of a worker, and their template is a part of that from now on.
+  // Sessions wait by their requirements, which include the template from now on.
   `
 alter table ${SCHEMA}.worker add column templates text[] not null default '{}';
 alter table ${SCHEMA}.session drop column queue;
@@ -157,16 +157,16 @@ alter table ${SCHEMA}.session drop column queue;
   FUNCTIONS_3,
 ]
 
-/** What setting up has done, a sentence each. */
+/** The results of the setup, a sentence each. */
 interface SetUp {
   done: string[]
-  /** What it could not do, and who can. */
+  /** Steps that failed, and who can do them. */
   problems: string[]
 }
 
 /**
- * Makes the schema, or brings it to this version; told twice, nothing more happens. A `UserError` if it is of a newer codemachine, or the
- * database is too old.
+ * Creates or updates the schema; a repetition changes nothing. Throws a `UserError` for a newer schema or a too old
+ * database.
  * @param teams names of teams whose roles are made
  */
 export async function setUp(
@@ -178,7 +178,7 @@ export async function setUp(
   const done: string[] = []
   const problems: string[] = []
   await database.transaction(async sql => {
-    // Two that set up at once: the second one finds what the first has made.
+    // Of two setups at once, the second finds the first one's result.
     await sql(`select pg_advisory_xact_lock(hashtext('${SCHEMA}'))`)
     await sql(`create schema if not exists ${SCHEMA}`)
     await sql(`create table if not exists ${SCHEMA}.version (version int not null)`)
@@ -206,14 +206,14 @@ export async function setUp(
   return { done, problems }
 }
 
-/** Makes the schema of pg-boss, or brings it up to date; answers whether there was none. */
+/** Creates or updates the schema of pg-boss; returns true if it is new. */
 async function setUpBoss(database: Database): Promise<boolean> {
   const { PgBoss } = await packagePgBoss()
   const boss = new PgBoss({ db: bossOver(database.sql), schema: QUEUE_SCHEMA, supervise: false, schedule: false })
   boss.on('error', () => {})
   const isNew = !(await boss.isInstalled())
   await boss.start()
-  // Of a lease that is changed those know that come from now on.
+  // A changed lease only applies to later jobs.
   const { leaseSeconds } = await fleetTerms(database)
   for (const { name, heartbeatSeconds } of await boss.getQueues())
     if (heartbeatSeconds) await boss.updateQueue(name, { heartbeatSeconds: leaseSeconds })
@@ -237,7 +237,7 @@ async function makeRoles(sql: Sql, teams: readonly string[], { done, problems }:
     )
     if (lacking.some(role => Object.hasOwn(ROLES, role))) return
   } else {
-    // Roles are of the whole server: who sets another fleet up on it may be sooner.
+    // Roles belong to the whole server: another fleet's setup may be faster.
     for (const role of lacking)
       await sql(
         `do $$ begin create role ${role} nologin; exception when duplicate_object or unique_violation then null; end $$`,
@@ -247,20 +247,20 @@ async function makeRoles(sql: Sql, teams: readonly string[], { done, problems }:
   for (const statement of GRANTS) await sql(statement)
 }
 
-/** The roles, and what they may do in both schemas. */
+/** The roles and their rights in both schemas. */
 const SUBMIT = 'codemachine_submit'
 const WORK = 'codemachine_work'
 const ALL_ROLES = `${SUBMIT}, ${WORK}, codemachine_look`
 const SCHEMAS = `${SCHEMA}, ${QUEUE_SCHEMA}`
 
-/** What a worker writes down of a session. Who may submit changes none of it but by functions. */
+/** Columns of a session that a worker writes. Submitters change them only through functions. */
 const SESSION_COLUMNS =
   'state, reason, epoch, faults, worker, instance, taken_at, seen_at, base, outcome, branch, report, certificate, ended_at'
 const WORKER_COLUMNS = 'name, instance, host, place, version, clock_off_ms, slots, tags, repos, templates'
 
-/** The sessions of one's own teams, and those of none. Looked up once for each statement. */
+/** SQL of the login's own teams and no team. Evaluated once per statement. */
 const OWN_TEAMS = '((select codemachine.my_teams())::text[])'
-/** The team of a lane, by its name: `sessions-1.shop/_goal`, `dead.shop`. */
+/** SQL of a lane's team, by its name: `sessions-1.shop/_goal`, `dead.shop`. */
 const TEAM_OF_LANE = `split_part(split_part(name, '/', 1), '.', 2)`
 
 const POLICIES: Readonly<Record<string, string>> = {
@@ -268,12 +268,12 @@ const POLICIES: Readonly<Record<string, string>> = {
   'codemachine.event': 'exists (select from codemachine.session s where s.id = session)',
   'codemachine.ask': 'exists (select from codemachine.session s where s.id = session)',
   'codemachine_queue.queue': `${TEAM_OF_LANE} = any ${OWN_TEAMS}`,
-  // pg-boss names the one and the other.
+  // pg-boss uses both names.
   'codemachine_queue.job': `${TEAM_OF_LANE} = any ${OWN_TEAMS}`,
   'codemachine_queue.job_common': `${TEAM_OF_LANE} = any ${OWN_TEAMS}`,
 }
 
-/** Takes back what earlier versions gave, and gives what this one wants. Whoever says them owns both schemas. */
+/** Revokes the rights of earlier versions and grants the current ones. The executing login owns both schemas. */
 const GRANTS: readonly string[] = [
   `revoke all on all tables in schema ${SCHEMAS} from public, ${ALL_ROLES}`,
   `revoke all on all sequences in schema ${SCHEMAS} from public, ${ALL_ROLES}`,
@@ -301,7 +301,7 @@ const GRANTS: readonly string[] = [
   ]),
 ]
 
-/** The oldest PostgreSQL, as `server_version_num` has it. */
+/** Oldest PostgreSQL, as `server_version_num`. */
 const OLDEST = 130_000
 
 async function refuseOldServer({ sql, place }: Database): Promise<void> {
@@ -312,7 +312,7 @@ async function refuseOldServer({ sql, place }: Database): Promise<void> {
     throw new UserError('CM1106', `The database at ${place} is PostgreSQL ${row.name}; a fleet needs 13 or newer.`)
 }
 
-/** Whoever sets a fleet up makes schemas in its database, or owns those that are there. */
+/** Throws a `UserError` if the login can neither create schemas nor owns the existing ones. */
 async function refuseWithoutRights({ sql, place }: Database): Promise<void> {
   const [row] = await sql<{ login: string; database: string; owner: string | null; may: boolean }>(
     `select session_user as login, current_database() as database, pg_get_userbyid(n.nspowner) as owner,
@@ -347,7 +347,7 @@ async function versionIn(sql: Sql): Promise<number> {
   return version
 }
 
-/** What the fleet says of itself; a `UserError` where its schema is not there, or of another version. */
+/** Returns the settings of the fleet. Throws a `UserError` if its schema is missing or of another version. */
 export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> {
   const version = await versionIn(sql)
   if (version < VERSIONS.length)
@@ -364,10 +364,10 @@ export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> 
   return row === undefined ? USUAL_TERMS : { leaseSeconds: row.lease_seconds, perRepository: row.per_repository }
 }
 
-/** What pg-boss sends its statements by. */
+/** Returns the executor for pg-boss's statements. */
 export function bossOver(sql: Sql) {
   return {
-    // Several statements at once are understood without values alone.
+    // Several statements at once only work without values.
     executeSql: (text: string, values: unknown[] = []) => sql.raw(text, values.length === 0 ? undefined : values),
   }
 }

@@ -5,42 +5,42 @@ import { JOB_VERSION, type Submission } from './jobs.ts'
 import type { Able, Claim, FleetQueue, TakeOptions } from './queue.ts'
 import { SCHEMA } from './schema.ts'
 
-/** Where a session of the fleet stands. `held`: it waits for another one; `dead`: it is not tried again by itself. */
+/** The state of a fleet's session. `held`: it waits for another one; `dead`: never retried automatically. */
 export type FleetState = 'held' | 'waiting' | 'running' | 'ended' | 'cancelled' | 'dead'
 
-/** A session that a worker has taken, and what is known of it. */
+/** A session taken by a worker. */
 export interface Taken {
   id: string
-  /** Raised by each take-over: what is said with an older one is refused. */
+  /** Incremented by each takeover: calls with an older one are rejected. */
   epoch: number
   claim: Claim
   team: string
   repo: string
   ref: string
-  /** The commit that it begins with; null: not looked up yet. */
+  /** Commit at its start; null: not resolved yet. */
   base: string | null
-  /** As the database has it; `readJob` reads it. */
+  /** Raw job of the database; `readJob` parses it. */
   job: unknown
   priority: number
   tags: string[]
-  /** Null: the usual one. */
+  /** Template; null: the usual one. */
   template: string | null
   deadline: Date | null
-  /** How many events of it are in the database. */
+  /** Number of its events in the database. */
   events: number
 }
 
-/** Who takes sessions. */
+/** The worker that takes sessions. */
 export interface Taker extends Able {
   name: string
-  /** Of this very process. */
+  /** Id of this very process. */
   instance: string
 }
 
-/** The column `template` of a session. */
+/** SQL of a session's column `template`. */
 export const TEMPLATE = `job ->> 'template' as template`
 
-/** Submits sessions, all or none, and answers their ids in the same order. A `UserError` for one that could never begin. */
+/** Submits sessions, all or none, and returns their ids in order. A `UserError` for one that can never begin. */
 export async function submit({ sql }: Database, submissions: readonly Submission[]): Promise<string[]> {
   const sessions = submissions.map(({ notBefore, after, ...rest }) => ({
     ...rest,
@@ -58,7 +58,7 @@ export async function submit({ sql }: Database, submissions: readonly Submission
   }
 }
 
-/** What the function `submit` refuses, said to a person. */
+/** Converts a refusal of the function `submit` to an error for a person. */
 function asRefusal(error: unknown): unknown {
   const { detail = '' } = error as { detail?: string }
   switch (systemErrorCode(error)) {
@@ -85,7 +85,7 @@ function asRefusal(error: unknown): unknown {
   }
 }
 
-/** Takes the next session for a worker, and raises its epoch; null: none waits. */
+/** Takes the next session for a worker, and increments its epoch; null: none waits. */
 export async function take(
   database: Database,
   queue: FleetQueue,
@@ -98,7 +98,7 @@ export async function take(
       if (claim === null) return null
       const taken = await takeOver(sql, claim, taker)
       if (taken !== null) return taken
-      // It was cancelled meanwhile, or its time is over.
+      // It was cancelled meanwhile, or its deadline is over.
       await queue.settle(sql, claim)
     }
   })
@@ -130,7 +130,7 @@ async function takeOver(sql: Sql, claim: Claim, { name, instance }: Taker): Prom
   return { ...rest, claim, events: Number(events) }
 }
 
-/** The repositories of sessions that wait or run, each once: by steps through the index, however many sessions there are. */
+/** Returns the repositories of waiting and running sessions, each once: fast, by steps through the index. */
 export async function reposAtWork({ sql }: Database): Promise<{ team: string; repo: string }[]> {
   const next = `select team, repo from ${SCHEMA}.session where state in ('waiting', 'running')`
   return await sql(
@@ -143,7 +143,7 @@ export async function reposAtWork({ sql }: Database): Promise<{ team: string; re
   )
 }
 
-/** Whether a session is still that of this epoch; says that whoever has it lives. */
+/** Renews the lease of a session, and checks that its epoch is current. */
 export async function beat(database: Database, queue: FleetQueue, { id, epoch, claim }: Taken): Promise<Beat> {
   const isHeld = await queue.touch(claim)
   const [row] = await database.sql<{ cancel_asked: boolean; is_late: boolean | null }>(
@@ -157,15 +157,15 @@ export async function beat(database: Database, queue: FleetQueue, { id, epoch, c
 
 interface Beat {
   isOwn: boolean
-  /** Whether a person has cancelled it. */
+  /** True if a person has cancelled it. */
   isCancelled: boolean
-  /** Whether its deadline is over. */
+  /** True if its deadline is over. */
   isLate: boolean
 }
 
 /**
- * Appends events, and answers how many there are then. Told again what is there already, it passes that over. Throws `Superseded` if the
- * session is somebody else's by now.
+ * Appends events, and returns their new number. Skips events that are already there. Throws `Superseded` if another worker
+ * owns the session now.
  * @param first number of the first of them, from 1 on
  */
 export async function append(
@@ -184,7 +184,7 @@ export async function append(
   }
 }
 
-/** Writes down with which commit a session begins, so that every worker begins with the same. */
+/** Stores the first commit of a session, so that every worker begins with the same. */
 export async function setBase({ sql }: Database, { id, epoch }: Taken, base: string): Promise<void> {
   await owned(
     sql,
@@ -193,13 +193,13 @@ export async function setBase({ sql }: Database, { id, epoch }: Taken, base: str
   )
 }
 
-/** So often something may hinder a session before no worker tries it any more by itself. */
+/** Number of faults after which no worker retries a session automatically. */
 const MOST_FAULTS = 20
-/** When it is tried again, seconds: the first time, twice as long each time after that, and at the most. */
+/** Delay before a retry, seconds: the first one, doubled each time, and the longest. */
 const FIRST_DELAY = 2
 const LONGEST_DELAY = 300
 
-/** Gives a session back unended: another worker goes on with it. `isFault`: something hindered it; it waits a while then, and after too many of these it is dead. */
+/** Returns an unfinished session to the queue. `isFault`: it waits first, and is dead after too many faults. */
 export async function giveBack(
   database: Database,
   queue: FleetQueue,
@@ -222,7 +222,7 @@ export async function giveBack(
   })
 }
 
-/** Has wait what an earlier worker had that is known to be gone, in place of its lease being over first. */
+/** Returns the sessions of a known dead worker to the queue before their lease ends. */
 export async function takeBack(
   database: Database,
   queue: FleetQueue,
@@ -245,24 +245,24 @@ export async function takeBack(
         await queue.add(sql, [id], null)
       })
       .catch(error => {
-        // Its lease was over, and another worker was sooner.
+        // Its lease was over, and another worker was faster.
         if (!(error instanceof Superseded)) throw error
       })
 }
 
-/** How a session has ended. */
+/** The end of a session. */
 export interface FleetEnd {
   state: 'ended' | 'cancelled' | 'dead'
   reason: string | null
-  /** As in the event `session-ended`. */
+  /** Outcome as in the event `session-ended`. */
   outcome: object | null
   branch: string | null
-  /** The report as Markdown, and the certificate. */
+  /** Report as Markdown, and certificate. */
   report: string | null
   certificate: object | null
 }
 
-/** Ends a session, and lets those wait for a worker that waited for it to be done. */
+/** Ends a session, and queues the sessions that waited for its success. */
 export async function finish(database: Database, queue: FleetQueue, taken: Taken, end: FleetEnd): Promise<void> {
   await once(database, taken, async sql => {
     await queue.settle(sql, taken.claim)
@@ -286,7 +286,7 @@ export async function finish(database: Database, queue: FleetQueue, taken: Taken
   })
 }
 
-/** Answers what was asked of a session that is over: nobody is there any more whom it could be told. */
+/** Answers open requests to an ended session: nobody else will. */
 async function endAsks(sql: Sql, session: string): Promise<void> {
   const reply = jsonb({ code: 'ending', message: 'It has ended.' })
   await sql(
@@ -309,7 +309,7 @@ async function release(sql: Sql, queue: FleetQueue, before: string): Promise<voi
   )
 }
 
-/** Carries out what ends the work at a session, in a transaction. Told again because the answer was lost, it does nothing more. */
+/** Runs the end of a session's work in a transaction. A repetition after a lost answer changes nothing. */
 async function once(
   database: Database,
   { id, epoch }: Pick<Taken, 'id' | 'epoch'>,
@@ -324,21 +324,21 @@ async function once(
   }
 }
 
-/** Carries out an update of one's own session that returns a row; throws `Superseded` if it is somebody else's by now. */
+/** Runs an update of the worker's own session that returns a row; throws `Superseded` if another worker owns it now. */
 async function owned<Row extends { id: string }>(sql: Sql, text: string, values: readonly unknown[]): Promise<Row[]> {
   const rows = await sql<Row>(text, values)
   if (rows.length === 0) throw new Superseded(String(values[0]))
   return rows
 }
 
-/** Thrown where another worker has taken a session over. */
+/** Thrown if another worker has taken over the session. */
 export class Superseded extends Error {
   constructor(id: string) {
     super(`${id} has been taken over by another worker.`)
   }
 }
 
-/** The first so many events of a session, a line each. */
+/** Returns the first `most` events of a session, a line each. */
 export async function linesOf({ sql }: Database, id: string, most: number): Promise<string[]> {
   const lines: string[] = []
   while (lines.length < most) {
@@ -352,12 +352,12 @@ export async function linesOf({ sql }: Database, id: string, most: number): Prom
   return lines
 }
 
-/** As `text` takes it, which has no NUL. */
+/** Returns a text for the type `text`, which has no NUL. */
 function whole(text: string | null): string | null {
   return text?.toWellFormed().replaceAll('\0', '\ufffd') ?? null
 }
 
-/** As `jsonb` takes it, which has no NUL and no half of a character. */
+/** Returns JSON for the type `jsonb`, which has no NUL and no lone surrogate. */
 export function jsonb(value: unknown): string | null {
   if (value === null) return null
   const clean = (_: string, each: unknown) =>

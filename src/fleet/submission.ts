@@ -12,7 +12,7 @@ import { JOB_NAME, type Submission, TAG } from './jobs.ts'
 import { problemOfRef, problemOfRepo } from './repos.ts'
 import { TEAM_NAME } from './schema.ts'
 
-/** What may be said of a session that is submitted, by flags or in a file. */
+/** The fields of a submitted session, from flags or a file. */
 export interface Wish {
   goal: string
   repo: string
@@ -37,7 +37,7 @@ export interface Wish {
   team: string
 }
 
-/** What each of it may be; a description completes `use …`. A list is described by what stands in it. */
+/** Schemas of these fields; a description completes `use …`. A list has its entries' description. */
 export const TYPES = {
   goal: v.pipe(
     v.string(),
@@ -64,9 +64,9 @@ export const TYPES = {
   team: matching(TEAM_NAME, 'the name of a team: small letters, digits and "_", such as "shop"'),
 }
 
-/** The most tags of a session. */
+/** Most tags of a session. */
 export const MOST_TAGS = 8
-/** The id of a session of the fleet. */
+/** Pattern of a fleet session's id. */
 export const SESSION_ID = /^\d{8}_\d{1,18}$/
 
 function matching(pattern: RegExp, description: string) {
@@ -77,14 +77,14 @@ function onOneLine(description: string, most: number) {
   return v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*\S\P{Cc}*$/u), v.description(description))
 }
 
-/** As a setting of a run has it; that none is meant is not written but left out. */
+/** Returns the schema of a run's setting; omit the field for none. */
 function setting<Key extends FlagKey>(key: Key): v.GenericSchema<unknown, NonNullable<SettingValue<Key>>> {
   const info = settingInfos.find(each => each.key === key)
   if (info === undefined) throw new Error(`There is no setting ${key}.`)
   return info.schema as v.GenericSchema<unknown, NonNullable<SettingValue<Key>>>
 }
 
-/** A time of day, which is the next such one on the clock of this machine, or a date and time. */
+/** Returns the schema of a date and time, or of a time of day: the next one on this machine's clock. */
 export function timeAfter(now: number): v.GenericSchema<unknown, Date> {
   return v.pipe(
     v.string(),
@@ -102,8 +102,8 @@ const DATE_TIME =
 const YEAR_MS = 366 * 24 * 60 * 60 * 1000
 
 /**
- * The moment that a text means: `22:00` the next such time on the local clock, `2026-11-22T07:00` that of the local clock,
- * `2026-11-22T07:00Z` that of UTC. Null for anything else, and for what is more than a year away.
+ * Parses a time: `22:00` is the next such local time, `2026-11-22T07:00` is local, `2026-11-22T07:00Z` is UTC. Null for
+ * anything else, and for times more than a year away.
  * @param now Unix ms
  */
 export function parseTime(text: string, now: number): Date | null {
@@ -122,7 +122,7 @@ export function parseTime(text: string, now: number): Date | null {
     return onDay(0).getTime() > now ? onDay(0) : onDay(1)
   }
   const [, day = '', time = '', zone = ''] = DATE_TIME.exec(text.trim()) ?? []
-  // A day that there is not would be taken for one of the next month.
+  // A missing day would become one of the next month.
   if (!isDay(day)) return null
   const colons = zone.toUpperCase().replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')
   const moment = new Date(`${day}T${time}${colons}`)
@@ -134,16 +134,16 @@ function isDay(day: string): boolean {
   return day !== '' && !Number.isNaN(read.getTime()) && read.toISOString().startsWith(day)
 }
 
-/** What a wish is checked with. */
+/** Input for the checks of a submission. */
 export interface WishChecks {
   templates: TemplateKinds
-  /** The name of a secret of this environment that a text holds; null: none. */
+  /** Returns the name of this environment's secret in a text; null: none. */
   secretIn: (text: string) => string | null
-  /** Unix ms. */
+  /** Unix time, ms. */
   now: number
 }
 
-/** What is wrong with what was said of a session, each a clause about one of its fields. What was left out is not missed. */
+/** Returns the problems of a session's fields, each a clause about one. Omitted fields are no problem. */
 export function problemsOfWish(
   { goal, repo, ref, template, verify = [], deadline }: Partial<Wish>,
   { templates, secretIn, now }: WishChecks,
@@ -191,14 +191,14 @@ function problemOfTemplate(name: string, templates: TemplateKinds): string | nul
   }
 }
 
-/** Why a session could never begin between the two, a clause about the deadline; null: it can. */
+/** Returns a clause about the deadline if a session could never begin between both times; null: it can. */
 export function problemOfTimes({ notBefore, deadline }: Partial<Wish>): string | null {
   if (notBefore === undefined || deadline === undefined || deadline > notBefore) return null
   const [from, to] = [notBefore.toISOString(), deadline.toISOString()]
   return `comes before its start (${to}, but not before ${from}); name a later deadline, or leave not_before out`
 }
 
-/** What is sent of a wish without mistakes; `after` as the submission has it. */
+/** Returns the submission of valid fields; `after` as the submission has it. */
 export function submissionOf(
   wish: Partial<Wish> & Pick<Wish, 'goal' | 'repo'> & { issue?: IssueRef },
   after: Submission['after'],

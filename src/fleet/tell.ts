@@ -14,7 +14,7 @@ import { SCHEMA } from './schema.ts'
 import { type FleetState, jsonb } from './store.ts'
 import { branchOf, Clones } from './worker/clones.ts'
 
-/** What has come of it, a sentence, and where the session stands then. */
+/** The result as a sentence, and the new state of the session. */
 interface Told {
   session: string
   state: FleetState
@@ -22,7 +22,7 @@ interface Told {
 }
 
 /**
- * Cancels a session: one that waits at once, one that runs when its worker hears of it. A `UserError` where it has ended.
+ * Cancels a session: a waiting one at once, a running one when its worker hears of it. Throws a `UserError` if it has ended.
  * @param wanted its id, or what a person types for it
  */
 export async function cancelSession({ sql }: Database, wanted: string): Promise<Told> {
@@ -39,7 +39,7 @@ export async function cancelSession({ sql }: Database, wanted: string): Promise<
       state,
       message: `${id} will be cancelled when ${worker ?? 'its worker'} hears of it, within seconds.`,
     }
-  // Whoever takes it meanwhile finds it cancelled; so this needs no part in what was done above.
+  // A worker that takes it meanwhile finds it cancelled, so this is not part of the statement above.
   await sql(`select ${SCHEMA}.dequeue($1)`, [id])
   return { session: id, state, message: `${id} is cancelled.` }
 }
@@ -49,7 +49,7 @@ function howItStands(state: FleetState): string {
   return state === 'cancelled' ? 'is cancelled already' : 'has ended'
 }
 
-/** Has a session wait again under its own id; a `UserError` where there is nothing to go on with. */
+/** Returns a session to the queue under its own id. Throws a `UserError` if there is nothing to continue. */
 export async function retrySession({ sql }: Database, wanted: string): Promise<Told> {
   const session = await findFleetSession(sql, wanted)
   refuseRetry(session)
@@ -62,7 +62,7 @@ export async function retrySession({ sql }: Database, wanted: string): Promise<T
   return { session: id, state, message }
 }
 
-/** What the function `retry` raises where there is nothing to try again: somebody was sooner. */
+/** Code of the function `retry` if there is nothing to retry: somebody was faster. */
 const NOT_AGAIN = 'CM007'
 
 function refuseRetry(session: FleetSession): void {
@@ -90,15 +90,15 @@ function refuseRetry(session: FleetSession): void {
     })
 }
 
-/** How often it is looked for a reply, ms. */
+/** Interval between two checks for a reply, ms. */
 const LOOK_MS = 250
 
-/** What is asked of a session, beside what can be asked of one that runs here: the answer to a question of an agent. */
+/** A request to a fleet session: one for local sessions, or the answer to an agent's question. */
 type FleetAsk = Ask | { type: 'answer'; session: string; question: string; agent?: string; text: string }
 
 /**
- * Asks something of a session, wherever it runs, and waits for the reply of its worker; null: none has come in time, and what was asked
- * stays, for its worker or the next one. A `UserError` where it has ended.
+ * Sends a request to a session on any worker, and waits for the reply. Null: no reply in time; the request remains for its
+ * current or next worker. Throws a `UserError` if the session has ended.
  * @param mostMs how long it is waited, while it runs
  */
 export async function askSession(
@@ -131,13 +131,13 @@ export async function askSession(
   }
 }
 
-/** What a worker has written as its reply. */
+/** Parses a worker's reply. */
 function replyOf(reply: unknown): Reply {
   const { message, code } = { message: '', code: '', ...(reply as object) }
   return { code: REPLY_CODES.find(each => each === code) ?? 'refused', message: oneLine(String(message), 2_000) }
 }
 
-/** Has a worker take nothing more, and end when the rounds of what it has are over; a `UserError` where none of that name runs. */
+/** Makes a worker accept nothing more and end after its current rounds. Throws a `UserError` if none of that name runs. */
 export async function drainWorker({ sql }: Database, name: string): Promise<string> {
   const drained = await sql(
     `update ${SCHEMA}.worker set drains = true where name = $1 and ended_at is null returning name`,
@@ -154,17 +154,17 @@ export async function drainWorker({ sql }: Database, name: string): Promise<stri
 }
 
 interface PruneOptions {
-  /** Those that ended longer ago, seconds. */
+  /** Age since the end of the sessions to remove, seconds. */
   olderSeconds: number
-  /** Where their savepoints were pushed; null: to the repository of each. */
+  /** Remote of their savepoints; null: each repository. */
   remote: string | null
-  /** Whether the branches of their results go, too. */
+  /** True to remove the branches of their results too. */
   branches: boolean
-  /** Nothing is changed. */
+  /** True to change nothing. */
   dryRun: boolean
 }
 
-/** What was taken out, or would be, and what could not be, a sentence each. */
+/** What was or would be removed, and the failures, a sentence each. */
 interface Pruned {
   sessions: string[]
   refs: string[]
@@ -174,8 +174,8 @@ interface Pruned {
 const REFS_AT_ONCE = 100
 
 /**
- * Takes sessions that ended out of the database, and what was carried of them off the remotes: a reference is deleted only while it is
- * what it was when it was looked at. Those of a remote that is away stay, and so do those that another session waits for.
+ * Removes ended sessions from the database, and their carried commits from the remotes. Deletes a reference only if it is
+ * unchanged since the check. Keeps references on unreachable remotes, and sessions that others wait for.
  */
 export async function pruneSessions(
   { sql }: Database,
@@ -229,7 +229,7 @@ async function takeOff(
   }
 }
 
-/** The references of remotes that sessions have left. */
+/** Lists and removes the references of sessions on remotes. */
 class Remotes {
   readonly #clones: Clones
   readonly #gitDir: string
@@ -241,7 +241,7 @@ class Remotes {
     this.#signal = signal
   }
 
-  /** Those of sessions, and what each points to. */
+  /** Returns the sessions' references with their targets. */
   async refs(place: string): Promise<ReadonlyMap<string, string>> {
     const problem = problemOfRepo(place)
     if (problem !== null) throw new UserError('CM1112', `it ${problem}`)
@@ -255,7 +255,7 @@ class Remotes {
     )
   }
 
-  /** Deletes those that are still what they were; what git says of the others shows when they are listed again. */
+  /** Deletes the unchanged references; the next listing shows the others. */
   async remove(place: string, refs: readonly string[], known: ReadonlyMap<string, string>): Promise<void> {
     await this.#clones.local(['init', '--quiet', '--bare', '--template=', this.#gitDir], this.#signal)
     const leases = refs.map(ref => `--force-with-lease=${ref}:${known.get(ref) ?? ''}`)

@@ -20,33 +20,33 @@ import type { Database } from './database.ts'
 import { type FleetSession, leftBySession, linesAfter, sessionOf, sessionsToFollow } from './look.ts'
 import { askSession } from './tell.ts'
 
-/** A session of the fleet as every local reader reads it: its journal in the records of a directory of its own. */
+/** A fleet session for local readers: its journal in the records of its own directory. */
 interface Copied {
   id: string
-  /** Its "work directory", which is empty; absolute. */
+  /** Absolute path of its empty "work directory". */
   directory: string
   records: Records
 }
 
-/** Between two looks at what is new, ms; after one that failed. */
+/** Interval between two checks for news, and after a failed one, ms. */
 const LOOK_MS = 1_000
 const AGAIN_MS = 5_000
-/** How long the first look is waited for, ms. */
+/** Longest wait for the first check, ms. */
 const FIRST_LOOK_MS = 5_000
-/** What is followed where all of the fleet is. */
+/** Limits of the followed sessions of a whole fleet. */
 const FOLLOWED = { days: 2, most: 200 }
-/** A copy to which nothing was written for so long goes; and how often it is looked for such. */
+/** Age since its last write at which a copy is removed, and the interval of that check, ms. */
 const KEPT_MS = 7 * 24 * 3_600_000
 const PRUNE_MS = 3_600_000
-/** How long a worker may take to reply to what comes by the control door: who has asked waits for 20 s. */
+/** Timeout of a worker's reply to a control command, ms: the sender waits for 20 s. */
 const REPLY_MS = 15_000
 const JOURNAL_HEAD = '{"format":"codemachine-journal","v":1}'
 const NEWLINE = 0x0a
 
 /**
- * Copies of sessions of the fleet. Each is written by one process at a time, which holds its `copy.lock`; while the session runs on some
- * worker, that process holds the lock of its records, too, and hands on what comes by the control door. So whoever reads it on this
- * machine sees a session that runs, and steers it, as one of here.
+ * Copies of fleet sessions. One process at a time writes a copy and holds its `copy.lock`. While the session runs on a
+ * worker, that process also holds the lock of its records and forwards control commands. So local readers see and steer it
+ * like a local session.
  */
 export class FleetCopies implements AsyncDisposable {
   readonly #world: World
@@ -59,7 +59,7 @@ export class FleetCopies implements AsyncDisposable {
     this.#database = database
   }
 
-  /** Brings the copies of these sessions up to date, as far as no other process does, and lets go of all others. */
+  /** Updates the copies of these sessions that no other process writes, and releases all others. */
   async sync(sessions: readonly FleetSession[]): Promise<void> {
     const wanted = new Set(sessions.map(({ id }) => id))
     for (const [id, copy] of this.#copies) {
@@ -73,7 +73,7 @@ export class FleetCopies implements AsyncDisposable {
     }
   }
 
-  /** The copy of a session, up to date; one that another process writes is waited for, for five seconds. */
+  /** Returns the updated copy of a session; waits five seconds for one that another process writes. */
   async copied(session: FleetSession): Promise<Copied> {
     const copy = await this.#copyOf(session)
     await copy.sync(session)
@@ -104,13 +104,13 @@ class Copy implements Copied, AsyncDisposable {
   readonly #world: World
   readonly #database: Database
   readonly #signal: AbortSignal
-  /** Held while this process writes it. */
+  /** Lock while this process writes it. */
   #held: RunLock | null = null
-  /** What makes it a session that runs. */
+  /** Marks it as a running session. */
   #running: AsyncDisposable | null = null
-  /** How many events are in it, as far as this process has written it. */
+  /** Number of events that this process has written to it. */
   #have = 0
-  /** What it was when nothing more was to be done. */
+  /** State at which nothing more was left to do. */
   #settled = ''
 
   private constructor(
@@ -132,7 +132,7 @@ class Copy implements Copied, AsyncDisposable {
     { id, repo }: Pick<FleetSession, 'id' | 'repo'>,
     signal: AbortSignal,
   ): Promise<Copy> {
-    // Whoever may submit could have written any other word into the database.
+    // Anybody who may submit may have written any text into the database.
     if (!isSessionId(id))
       throw new UserError('CM1113', `The fleet has a session with an invalid id: ${JSON.stringify(id).slice(0, 80)}.`)
     const root = await openRecordsRoot(placesOf(world, world.cwd))
@@ -147,7 +147,7 @@ class Copy implements Copied, AsyncDisposable {
     return this.records.directory
   }
 
-  /** Whether so many events are in it, whoever has written them. */
+  /** Resolves with true if it has so many events, from any process. */
   async has(events: number): Promise<boolean> {
     return (this.#held !== null ? this.#have : (await countEvents(this.records.journal(this.id))).events) >= events
   }
@@ -169,7 +169,7 @@ class Copy implements Copied, AsyncDisposable {
     await this.#letGo()
   }
 
-  /** Takes the right to write it; false: another process has it. */
+  /** Takes the lock to write it; false: another process has it. */
   async #hold(): Promise<boolean> {
     if (this.#held !== null) return true
     const path = join(this.records.folder, 'copy.lock')
@@ -186,7 +186,7 @@ class Copy implements Copied, AsyncDisposable {
     while (this.#have < events && !this.#signal.aborted) {
       const lines = await linesAfter(this.#database.sql, this.id, this.#have)
       if (lines.length === 0) return
-      // A line that were two would have all that come later counted wrongly.
+      // A line break inside of a line would break the count of all later lines.
       await appendFile(this.records.journal(this.id), lines.map(line => `${line.replaceAll('\n', ' ')}\n`).join(''))
       this.#have += lines.length
     }
@@ -220,12 +220,12 @@ class Copy implements Copied, AsyncDisposable {
     }
   }
 
-  /** A session counts as one that runs if it has an event since whoever holds the lock has begun: by the clock that events are of. */
+  /** Returns the first event's time: a session with an event since its lock's time counts as running (same clock). */
   async #begunAt(): Promise<Date> {
     return new Date((await firstEvent(this.records.journal(this.id)))?.at ?? 0)
   }
 
-  /** Has the worker told what a person has asked on this machine. */
+  /** Forwards a local person's request to the worker. */
   async #handOn(command: Command): Promise<Reply> {
     const { at: _, ...ask } = command
     if (ask.type === 'watch') return { code: 'done', message: 'Only its worker knows what it does right now.' }
@@ -250,7 +250,7 @@ class Copy implements Copied, AsyncDisposable {
   }
 }
 
-/** The name of a repository, by its address; it is a name of a folder. */
+/** Returns the name of a repository by its address, valid as a folder name. */
 function nameOf(repo: string): string {
   const [name = ''] = /[^/:\\]+$/.exec(repo.replace(/(\.git)?\/*$/, '')) ?? []
   return (
@@ -261,7 +261,7 @@ function nameOf(repo: string): string {
   )
 }
 
-/** How many events are in a copied journal, and where its last whole line ends, in bytes; 0 and 0 of one that is not there. */
+/** Returns the events in a copied journal, and the end of its last whole line in bytes; both 0 if it is missing. */
 async function countEvents(path: string): Promise<{ events: number; bytes: number; isTorn: boolean }> {
   let [lines, bytes, read] = [0, 0, 0]
   try {
@@ -282,7 +282,7 @@ async function countEvents(path: string): Promise<{ events: number; bytes: numbe
   return { events: Math.max(0, lines - 1), bytes, isTorn: bytes !== read }
 }
 
-/** Makes the journal of a copy, or takes off what a process has left that was killed; answers how many events are in it. */
+/** Creates a copy's journal, or removes a killed process's partial line; returns the number of events. */
 async function openForWriting(path: string): Promise<number> {
   const { events, bytes, isTorn } = await countEvents(path)
   if (bytes === 0) await writeWholeFile(path, `${JOURNAL_HEAD}\n`)
@@ -293,23 +293,23 @@ async function openForWriting(path: string): Promise<number> {
   return events
 }
 
-/** What follows the fleet, and how it is told. */
+/** Options to follow a fleet. */
 interface FollowOptions {
-  /** Opens its database, which is set up; a `UserError` where that cannot be. */
+  /** Opens its initialized database; throws a `UserError` if that fails. */
   open(): Promise<Database>
-  /** Told a sentence, once until there is another one. */
+  /** Called with a problem, a sentence; not repeated until it changes. */
   onProblem(problem: string): void
 }
 
-/** The following of a fleet, until it is disposed of. */
+/** Follows a fleet until disposal. */
 export interface FollowedFleet extends AsyncDisposable {
-  /** Resolves when it was looked once, or could not be, and at the latest after five seconds. */
+  /** Resolves after the first check, successful or not, at the latest after five seconds. */
   readonly looked: Promise<void>
 }
 
 /**
- * Keeps copies of the sessions of the fleet that run, or ended within two days, until it is disposed of. A database that is away is tried
- * again; what was copied stays meanwhile.
+ * Keeps copies of fleet sessions that run or ended within two days, until disposal. Retries an unreachable database; the
+ * copies stay meanwhile.
  */
 export function followFleet(world: World, { open, onProblem }: FollowOptions): FollowedFleet {
   const { clock } = world
@@ -318,7 +318,7 @@ export function followFleet(world: World, { open, onProblem }: FollowOptions): F
   const { promise: first, resolve: onLooked } = Promise.withResolvers<void>()
   let said = ''
   let prunedAt = Number.NEGATIVE_INFINITY
-  /** Whether it could be done; why not is said once. */
+  /** Returns true on success; reports a failure once. */
   const tried = async (work: () => Promise<void>): Promise<boolean> => {
     try {
       await work()
@@ -366,7 +366,7 @@ export function followFleet(world: World, { open, onProblem }: FollowOptions): F
   }
 }
 
-/** Removes the copies to which nothing was written for a week. */
+/** Removes the copies without a write for a week. */
 async function pruneCopies(world: World): Promise<void> {
   const { clock, platform, templates } = world
   const root = await openRecordsRoot(placesOf(world, world.cwd))
@@ -383,15 +383,15 @@ async function pruneCopies(world: World): Promise<void> {
   }
 }
 
-/** One session that is followed to its end. Disposing of it ends the following. */
+/** One session that is followed to its end. Disposal stops that. */
 interface FollowedCopy extends AsyncDisposable {
   readonly copied: Copied
-  /** Whether nothing more comes: it has ended, and all of it is copied. */
+  /** Resolves with true if it has ended and is copied completely. */
   isOver(): Promise<boolean>
 }
 
 /**
- * Follows one session of the fleet, on whatever worker it runs and while it waits for one.
+ * Follows one fleet session, waiting or on any worker.
  * @param onProblem told once until it is over why the database cannot be asked
  */
 export async function followCopy(

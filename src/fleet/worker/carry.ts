@@ -12,23 +12,23 @@ import { openPrivateGitReadOnly, type PrivateGit } from '../../workspace/git/pri
 import { memoryRoot } from '../../workspace/memory/memory-paths.ts'
 import { type Carried, type CarriedSavepoint, packSession, unpackSession } from '../carried.ts'
 
-/** Where a session stands that is carried: after the savepoint of that round, with so many events. */
+/** The state of a carried session: after the savepoint of that round, with so many events. */
 interface Standing {
   session: string
   epoch: number
   events: number
   round: number
-  /** The commit that it follows; null: it is the first. */
+  /** Previous commit; null: this is the first. */
   previous: string | null
 }
 
-/** A session packed: the commit, and the private git directory that it is in. */
+/** A packed session: its commit and the private git directory with it. */
 export interface Packed {
   git: PrivateGit
   commit: string
 }
 
-/** Packs a session that may be running, as of a savepoint; null: there is no private git directory yet. */
+/** Packs a session, running or not, at a savepoint; null: there is no private git directory yet. */
 export async function carrySession(
   world: World,
   records: Records,
@@ -41,7 +41,7 @@ export async function carrySession(
     const { git } = look
     const own = `projects/${session}/`
     const folders = {
-      // What of it the records have, too, is taken from there: the agent of the next round may be writing it.
+      // Take files that the records also have from there: the next round's agent may be writing them.
       memory: {
         root: join(records.directory, memoryRoot),
         leaves: (path: string) =>
@@ -60,7 +60,7 @@ export async function carrySession(
 }
 
 /**
- * Makes the records and files of a work directory those of a session that was carried, so that it can be resumed there. In them is
+ * Restores a carried session into the records and files of a work directory, so that it can be resumed there. They have
  * nothing of it yet.
  * @param journal the lines of its events
  * @param to who goes on with it
@@ -110,13 +110,13 @@ function newestOf(savepoints: readonly CarriedSavepoint[]): CarriedSavepoint | n
   return savepoints.toSorted((a, b) => b.round - a.round)[0] ?? null
 }
 
-/** The memory files are what they were when they were last whole. */
+/** Restores the memory files from their last good copies. */
 async function takeLastGood(from: string, memory: string, session: string): Promise<void> {
   const own = join(memory, 'projects', session)
   await mkdir(own, { recursive: true, mode: 0o700 })
   for (const name of ['MAIN.md', 'tasks.json', 'steps']) {
     if (!(await pathExists(join(from, name)))) continue
-    // Those of a build lie in its plan.
+    // A build's tasks are in its plan.
     const plan = join(memory, 'plan', name)
     const to = name === 'tasks.json' && (await pathExists(plan)) ? plan : join(own, name)
     await cp(join(from, name), to, { recursive: true, force: true })

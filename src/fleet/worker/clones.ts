@@ -8,18 +8,18 @@ import { findGit } from '../../workspace/git/find-git.ts'
 import { type GitSetting, withoutGitVariables } from '../../workspace/git/git.ts'
 import { type Carried, messageOf, readCarried } from '../carried.ts'
 
-/** Where the clones of a worker are. */
+/** Location and limits of a worker's clones. */
 interface ClonesOptions {
-  /** The worker's own folder; absolute. */
+  /** Absolute path of the worker's own folder. */
   root: string
-  /** How many mirrors stay. */
+  /** Number of mirrors to keep. */
   keep: number
   env: NodeJS.ProcessEnv
 }
 
-/** What a remote refused, or that it is away: the session is given back. */
+/** Thrown if a remote refuses or is unreachable: the session is returned to the queue. */
 export class RemoteError extends Error {
-  /** Whether the remote has not answered, or not let anybody in: another time, or another worker, may have more luck. */
+  /** True if the remote did not answer or denied access: a later try or another worker may succeed. */
   readonly isAway: boolean
 
   constructor(message: string, isAway: boolean) {
@@ -28,15 +28,15 @@ export class RemoteError extends Error {
   }
 }
 
-/** How long git may talk to a remote, ms: a first clone is long. */
+/** Timeout of git with a remote, ms: a first clone is long. */
 const REMOTE_MS = 60 * 60_000
 const LOCAL_MS = 10 * 60_000
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 const OUTPUT_BYTES = 16 * 1024 * 1024
-/** No more is cloned where less is free. */
+/** Least free space for a new clone, bytes. */
 const LEAST_FREE_BYTES = 512 * 1024 * 1024
 
-/** The environment of git that talks to a remote. Nobody is there to be asked, and a repository names no program. */
+/** Returns the environment of git with a remote: no prompts, and a repository cannot name programs. */
 export function remoteEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
     ...withoutGitVariables(env),
@@ -49,18 +49,18 @@ export function remoteEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /**
- * The repositories of a worker: of each a mirror that all its sessions share, and of each session a clone that borrows the mirror's
- * objects. Agents write in the clone alone: what one leaves in a repository never reaches another session.
+ * The repositories of a worker: a shared mirror of each, and a clone per session that borrows the mirror's objects. Agents
+ * write only in the clone, so a repository never carries anything to another session.
  */
 export class Clones {
   readonly #root: string
   readonly #env: NodeJS.ProcessEnv
   readonly #program: string
   readonly #withoutConfig: NodeJS.ProcessEnv
-  /** What goes on with each mirror: one thing at a time. */
+  /** Current action by mirror: one at a time. */
   readonly #busy = new Map<string, Promise<unknown>>()
   readonly #keep: number
-  /** The sessions that borrow from a mirror, by its path. */
+  /** Sessions that borrow from a mirror, by its path. */
   readonly #users = new Map<string, Set<string>>()
 
   private constructor({ root, env, keep }: ClonesOptions, program: string) {
@@ -77,7 +77,7 @@ export class Clones {
     return new Clones(options, await findGit(options.env, options.root))
   }
 
-  /** Where the clone of a session is; absolute. */
+  /** Returns the absolute path of a session's clone. */
   folderOf(session: string): string {
     return join(this.#root, 'sessions', session)
   }
@@ -86,7 +86,7 @@ export class Clones {
     return join(this.#root, 'mirrors', `${createHash('sha256').update(repo).digest('hex').slice(0, 24)}.git`)
   }
 
-  /** Brings the mirror of a repository up to date for a session, which borrows from it until it is removed, and answers where it is. */
+  /** Updates a repository's mirror for a session, which borrows from it until its removal, and returns the mirror's path. */
   async fetch(repo: string, session: string, signal: AbortSignal): Promise<string> {
     const mirror = this.mirrorOf(repo)
     this.#users.set(mirror, (this.#users.get(mirror) ?? new Set()).add(session))
@@ -117,7 +117,7 @@ export class Clones {
     return mirror
   }
 
-  /** The commit of a branch, tag or commit; null: there is none. */
+  /** Returns the commit of a branch, tag or commit; null: there is none. */
   async resolve(mirror: string, ref: string, signal: AbortSignal): Promise<string | null> {
     for (const name of [`refs/heads/${ref}`, `refs/tags/${ref}`, ref]) {
       const { exitCode, stdout } = await this.run(
@@ -134,16 +134,16 @@ export class Clones {
     return (await this.run(args, { signal, timeoutMs: LOCAL_MS })).exitCode === 0
   }
 
-  /** What a reference of the remote points to; null: it is not there. */
+  /** Returns the target of a remote reference; null: it does not exist. */
   async remoteRef(repo: string, ref: string, signal: AbortSignal): Promise<string | null> {
     return (await this.remoteRefs(repo, [ref], signal)).get(ref) ?? null
   }
 
-  /** The same of several; those that are not there are left out. */
+  /** Returns the targets of several remote references, without missing ones. */
   async remoteRefs(repo: string, refs: readonly string[], signal: AbortSignal): Promise<Map<string, string>> {
     const listed = await this.remote(['ls-remote', '--quiet', '--', repo, ...refs], signal)
     const found = listed.split('\n').map(line => line.split('\t'))
-    // All are listed whose names end like one of these.
+    // Git lists all references with such an ending.
     return new Map(found.flatMap(([id = '', ref = '']) => (refs.includes(ref) ? [[ref, id]] : [])))
   }
 
@@ -168,7 +168,7 @@ export class Clones {
     )
   }
 
-  /** Makes the clone of a session, with this commit checked out on a branch of its own. What is there already goes first. */
+  /** Creates the clone of a session, with this commit checked out on its own branch. Removes an existing one first. */
   async clone(mirror: string, session: string, commit: string, signal: AbortSignal): Promise<string> {
     const folder = this.folderOf(session)
     await rm(folder, { recursive: true, force: true })
@@ -181,7 +181,7 @@ export class Clones {
     return folder
   }
 
-  /** How git is run on a mirror by what reads commits of it. */
+  /** Returns the git setting to read commits of a mirror. */
   setting(mirror: string): GitSetting {
     return {
       program: this.#program,
@@ -191,8 +191,8 @@ export class Clones {
   }
 
   /**
-   * Makes a commit that says that a session is of a new epoch, and carries what `from` does; null: nothing yet. A reference that stands
-   * at it is no more at what the worker before knows of, not even where that has pushed nothing yet (`tip` is null).
+   * Creates a commit that marks a session's new epoch and carries the same as `from`; null: nothing yet. The previous worker
+   * does not know a reference at it, even if that worker has pushed nothing yet (`tip` is null).
    */
   async marker(
     mirror: string,
@@ -217,8 +217,8 @@ export class Clones {
   }
 
   /**
-   * The commit that is the result of a session: what is checked out, if that is all; else one more on top with what is not committed.
-   * Null: nothing was ever committed.
+   * Returns the result commit of a session: the checked-out commit, or one on top with the uncommitted changes. Null:
+   * nothing was ever committed.
    * @param carried a commit of `packSession`, in that git directory
    */
   async result(
@@ -238,7 +238,7 @@ export class Clones {
     return await this.#commit(gitDir, { tree, parents, message: `What ${session} has left uncommitted\n` }, env, signal)
   }
 
-  /** Pushes a commit if the reference is still where it is expected, and `held` at its commit; false: that is not so. */
+  /** Pushes a commit if the reference is at its expected commit, and `held` at its own; false: not so. */
   async push(
     gitDir: string,
     {
@@ -284,7 +284,7 @@ export class Clones {
     throw new RemoteError(wrongOf(stderr || stdout), true)
   }
 
-  /** Puts a note on a commit, on top of the notes that a remote has by now; false: it got others meanwhile. */
+  /** Adds a note to a commit, on top of the remote's current notes; false: these changed meanwhile. */
   async note(
     gitDir: string,
     {
@@ -308,7 +308,7 @@ export class Clones {
     return await this.push(gitDir, { remote, ref, commit: ref, expected: there, objects }, signal)
   }
 
-  /** Fetches a commit of a mirror into a git directory, with all its objects. */
+  /** Fetches a commit of a mirror with all its objects into a git directory. */
   async fetchInto(gitDir: string, mirror: string, commit: string, signal: AbortSignal): Promise<void> {
     await this.local(['--git-dir', mirror, 'update-ref', `refs/fetch/${commit}`, commit], signal)
     await this.local(
@@ -349,19 +349,19 @@ export class Clones {
     return stdout.trim()
   }
 
-  /** Takes away what is left of a session. */
+  /** Removes the leftovers of a session. */
   async remove(session: string): Promise<void> {
     await rm(this.folderOf(session), { recursive: true, force: true })
     for (const [mirror, users] of this.#users) if (users.delete(session) && users.size === 0) this.#users.delete(mirror)
   }
 
-  /** Whether there is no room for one more clone. */
+  /** Resolves with true if there is no room for another clone. */
   async isFull(): Promise<boolean> {
     const { bavail, bsize } = await statfs(this.#root)
     return bavail * bsize < LEAST_FREE_BYTES
   }
 
-  /** Takes mirrors away that were not used lately, where there are more than are kept. Those that a session borrows from stay. */
+  /** Removes the least recently used mirrors above the limit, except those that a session borrows from. */
   async prune(): Promise<void> {
     const folder = join(this.#root, 'mirrors')
     const found = await Promise.all(
@@ -380,7 +380,7 @@ export class Clones {
       throw new FullDisk(`Less than ${LEAST_FREE_BYTES / 2 ** 20} MiB are free at ${this.#root}.`)
   }
 
-  /** Runs git on what lies here: without the person's configuration, whose filters a repository could ask for. */
+  /** Runs git locally without the person's configuration, because a repository could request its filters. */
   async local(args: readonly string[], signal: AbortSignal): Promise<string> {
     const env = this.#withoutConfig
     const { exitCode, stdout, stderr } = await this.run(args, { signal, timeoutMs: LOCAL_MS, env })
@@ -390,7 +390,7 @@ export class Clones {
     throw new UserError('CM1114', `git ${nameOf(args)} failed: ${wrongOf(stderr)}`, { exitCode: 4 })
   }
 
-  /** Runs git that talks to a remote; `RemoteError` where that does not come to a good end. */
+  /** Runs git with a remote; throws `RemoteError` if that fails. */
   async remote(args: readonly string[], signal: AbortSignal): Promise<string> {
     const { exitCode, stdout, stderr, failure } = await this.run(args, { signal, timeoutMs: REMOTE_MS })
     if (exitCode === 0) return stdout
@@ -442,7 +442,7 @@ export class Clones {
   }
 }
 
-/** The author of all that a worker commits. */
+/** Author of all commits of a worker. */
 const AUTHOR = {
   GIT_AUTHOR_NAME: 'codemachine',
   GIT_AUTHOR_EMAIL: 'codemachine@localhost',
@@ -450,18 +450,18 @@ const AUTHOR = {
   GIT_COMMITTER_EMAIL: 'codemachine@localhost',
 }
 
-/** Thrown where no worker can do anything with a session. */
+/** Thrown if no worker can run a session. */
 export class Hopeless extends Error {}
 
-/** Thrown where there is no room for a clone: the worker takes nothing more. */
+/** Thrown if there is no room for a clone: the worker then accepts nothing more. */
 export class FullDisk extends Error {}
 
-/** The branch that a session works on, and that its result is. */
+/** Returns the work and result branch of a session. */
 export function branchOf(session: string): string {
   return `codemachine/${session}`
 }
 
-/** What git says was wrong: it ends with advice. */
+/** Returns git's error, which advice may follow. */
 function wrongOf(said: string): string {
   const lines = said.trim().split('\n')
   const wrong = lines.find(line => /^(fatal|error): /.test(line)) ?? lines.at(-1) ?? ''

@@ -5,29 +5,29 @@ import { settingsOf } from '../../project/open-run.ts'
 import { OWNED_VARIABLE, type World } from '../../project/world.ts'
 import type { FleetJob } from '../jobs.ts'
 
-/** The most that a worker lets a session do, by the settings of the person who runs it. */
+/** The most rights of a worker's sessions, by the settings of its person. */
 export interface Rights {
   sandbox: SandboxMode
   network: boolean
-  /** The templates that it runs; none: all. */
+  /** Templates that it runs; empty: all. */
   templates: readonly string[]
 }
 
-/** How a job is run, and a sentence for each thing that it asked for and does not get. */
+/** The arguments and environment of a job, and a sentence for each refused request. */
 interface Given {
   args: string[]
   env: NodeJS.ProcessEnv
   refused: string[]
 }
 
-/** Reads them; no project has a say. */
+/** Reads these rights; a project cannot change them. */
 export async function rightsOf(world: World): Promise<Rights> {
   const { settings } = await settingsOf(world, world.cwd, {}, { withoutProject: true })
   const { sandbox, network, fleet } = settings
   return { sandbox, network, templates: fleet.templates }
 }
 
-/** What a job gets of what it asks for: never more than the worker's own rights, but less if it says so. */
+/** Returns the granted part of a job's requests: never more than the worker's own rights, but less on request. */
 export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
   const given: Given = { args: [], env: {}, refused: [] }
   if (job.sandbox !== undefined) {
@@ -40,7 +40,7 @@ export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
   if (job.network === true && !network)
     given.refused.push('It asks for the network, but this worker does not allow it.')
   else if (job.network === true) given.args.push('--network')
-  // What is left out is as the person has it, who may have allowed it.
+  // Omitted fields come from the person's settings, which may allow them.
   else if (job.network === false) given.env.CODEMACHINE_NETWORK = 'false'
   const flags = {
     '--model': job.model,
@@ -53,28 +53,28 @@ export function giveRights(job: FleetJob, { sandbox, network }: Rights): Given {
   return given
 }
 
-/** What leads to the fleet's database, and what opens it: nothing that an agent's command is to find in its environment. */
+/** Removes the database's address and credentials from an environment, so that agents' commands cannot find them. */
 function withoutDatabase(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const ofDatabase = (name: string) => name === 'CODEMACHINE_QUEUE' || /^PG[A-Z]+$/.test(name)
   return Object.fromEntries(Object.entries(env).filter(([name]) => !ofDatabase(name)))
 }
 
-/** A process that runs a session. It lives no longer than the worker: the system closes its stdin with that, whatever happens. */
+/** A process that runs a session. It ends with the worker: the system then closes its stdin in any case. */
 export interface Runner {
-  /** Its exit code, and the end of what it said on stderr. Null: it was killed, or could not be started. Never rejects. */
+  /** Its exit code and the end of its stderr. Null: it was killed or did not start. Never rejects. */
   readonly ended: Promise<{ exitCode: number | null; said: string }>
-  /** Ends it as a signal would; it is killed if it takes longer than a worker waits. */
+  /** Ends it like a signal; kills it after a timeout. */
   end(): void
 }
 
-/** How long it may take to end, ms: a round is wound up, and its savepoint made. */
+/** Timeout of its end, ms: it winds down a round and makes its savepoint. */
 const END_MS = 30_000
-/** How long the rest of what it has said is waited for when it has ended, ms. */
+/** Longest wait for the rest of its output after its end, ms. */
 const SAY_MS = 1_000
 const MOST_SAID = 4_000
 
 /**
- * Starts this program once more.
+ * Starts another process of this program.
  * @param own how it is started, absolute
  * @param args what is typed for it
  * @param changes variables that are other than the worker's
@@ -88,7 +88,7 @@ export function startRunner(
     cwd,
     env: { ...withoutDatabase(env), ...changes, [OWNED_VARIABLE]: '1' },
     stdio: ['pipe', 'ignore', 'pipe'],
-    // A Ctrl+C on the terminal is for the worker, which ends it in order.
+    // Ctrl+C on the terminal must reach only the worker, which ends the process in order.
     detached: true,
     windowsHide: true,
   })
@@ -100,7 +100,7 @@ export function startRunner(
   const { promise: ended, resolve } = Promise.withResolvers<{ exitCode: number | null; said: string }>()
   child.once('error', error => resolve({ exitCode: null, said: error.message }))
   child.once('close', exitCode => resolve({ exitCode, said: said.trim() }))
-  // What it has started, and could not end because it was killed, may hold its stderr open for ever.
+  // Leftover processes of a killed one may keep its stderr open forever.
   child.once('exit', exitCode => {
     void clock.wait(SAY_MS).then(() => resolve({ exitCode, said: said.trim() }))
   })
@@ -117,13 +117,13 @@ export function startRunner(
   }
 }
 
-/** Whether it was the worker's place that ended a session, which would go on at another one; what it was. */
+/** Returns the reason if the worker's machine ended a session that could continue elsewhere; otherwise null. */
 export function hindranceOf(outcome: SessionOutcome | null): string | null {
   if (outcome?.kind !== 'needs-person' || outcome.goalOnly || outcome.hint === null) return null
   return OF_PLACE.has(outcome.hint.do) ? outcome.reason : null
 }
 
-/** Whether a hindrance may come of what a job says itself: a model or an effort that codex does not take. Another worker may have it. */
+/** True if the job itself may cause the problem: a model or effort that this codex rejects. Another worker may accept it. */
 export function asksForIt({ model, effort }: FleetJob, outcome: SessionOutcome | null): boolean {
   const isConfiguration = outcome?.kind === 'needs-person' && outcome.hint?.do === 'mend-codex-configuration'
   return isConfiguration && (model !== undefined || effort !== undefined)
@@ -138,6 +138,6 @@ const OF_PLACE: ReadonlySet<OutcomeHint['do']> = new Set([
   'mend-sandbox',
   'mend-provider',
   'free-disk-space',
-  // The wait for this login's window would be longer than the session may wait.
+  // The wait for this login's window would exceed the session's limit.
   'resume',
 ])

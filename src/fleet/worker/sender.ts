@@ -11,63 +11,62 @@ import { emptyState, type SessionState } from '../../core/state/state.ts'
 import type { TemplateKinds } from '../../core/template.ts'
 import { FolderChanges, pathExists } from '../../platform/files.ts'
 
-/** What is sent of a session, and how. */
+/** Options of a sender. */
 interface SenderOptions {
   session: string
   journal: string
-  /** How many events the database has. */
+  /** Number of events in the database. */
   known: number
   templates: TemplateKinds
   clock: Clock
-  /** Appends lines, numbered from `first` on; what it throws is tried again, but for what `isFinal` says yes to. */
+  /** Appends lines, numbered from `first`; a failure is retried unless `isFinal` is true for it. */
   append(first: number, lines: readonly string[], state: SessionState): Promise<void>
-  /** Brings the files of a savepoint where another worker finds them; likewise. */
+  /** Pushes the files of a savepoint for other workers; retried in the same way. */
   carry(standing: { round: number; events: number }): Promise<void>
   isFinal(error: unknown): boolean
-  /** Told of each event once, and what it has come to. */
+  /** Called once with each event and the state after it. */
   onEvent(event: Recorded, state: SessionState): void
-  /** Told that something could not be sent, once until it can. */
+  /** Called when a send fails, once until it succeeds. */
   onProblem(error: unknown): void
 }
 
-/** What is sent at once, at most. */
+/** Limits of one send. */
 const MOST_LINES = 500
 const MOST_BYTES = 4 * 1024 * 1024
-/** How long it is waited for more, ms. */
+/** Wait for more lines, ms. */
 const BATCH_MS = 100
 const LOOK_MS = 1_000
-/** How often it is looked when the session is over, ms. */
+/** Check interval after the end of the session, ms. */
 const END_LOOK_MS = 20
 const RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 60_000
-/** Of whatever savepoint is the newest. */
+/** Round number that means the newest savepoint. */
 const MOST_ROUND = Number.MAX_SAFE_INTEGER
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
 /**
- * Sends the journal of a session to the database, while it grows. The file is the queue: an outage holds nothing up, and costs no memory.
- *
- * The database never knows more than the remote can show the files of: from the end of a round on, events wait until the savepoint
- * after it is carried. So whoever takes the session over finds the files of the last round that the journal says has ended.
+ * Sends a growing journal of a session to the database. The file is the queue: an outage blocks nothing and costs no memory.
+ * The database is never ahead of the files on the remote: after the end of a round, events wait until its savepoint is
+ * carried. So a next worker finds the files of the last ended round.
  */
 export class Sender {
   readonly #options: SenderOptions
-  /** What has been read of the journal, in bytes, and its lines that are not sent yet. */
+  /** Read position in the journal in bytes, and its unsent lines. */
   #read = 0
   #lines: string[] = []
-  /** Number of the last event that was read, sent. */
+  /** Number of the last read, and the last sent event. */
   #last = 0
   #sent: number
-  /** Up to which event everything is carried, and the savepoint that is to be: the newest one. */
+  /** Last carried event, and the newest savepoint to carry. */
   #carried = 0
   #toCarry: { round: number; events: number } | null = null
-  /** The numbers of the events from which on none is sent before more is carried. */
+  /** Numbers of events that must wait until more is carried. */
   #barriers: number[] = []
   #state: SessionState
   #isHead = true
   #carrying: Promise<void> = Promise.resolve()
   readonly #splitter: LineSplitter
-  /** Aborted when there may be something to carry. */
+  /** Aborted when there may be a savepoint to carry. */
   #woken = new AbortController()
 
   constructor(options: SenderOptions) {
@@ -83,7 +82,7 @@ export class Sender {
     return this.#state
   }
 
-  /** Sends until `over` is aborted and nothing is left, or `signal` is. Throws what `isFinal` says yes to. */
+  /** Sends until `over` is aborted and nothing is left, or `signal` is aborted. Throws errors with `isFinal`. */
   async run(over: AbortSignal, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     using changes = new JournalChanges(this.#options, AbortSignal.any([over, signal]))
@@ -98,7 +97,7 @@ export class Sender {
       signal.throwIfAborted()
       if (isOver && this.#sent === this.#last) break
       await changes.next()
-      // What is written in one go is sent in one.
+      // Send lines that are written together in one batch.
       if (!over.aborted) await clock.wait(BATCH_MS, AbortSignal.any([over, signal]))
       await Promise.race([carrying, null])
     }
@@ -106,12 +105,12 @@ export class Sender {
     await carrying
   }
 
-  /** Resolves once it carries nothing more: when `run` was, or soon after its signal was aborted. Never rejects. */
+  /** Resolves when it carries nothing more: after `run`, or soon after its signal. Never rejects. */
   async settled(): Promise<void> {
     await this.#carrying.catch(() => {})
   }
 
-  /** Reads what was appended. */
+  /** Reads appended lines. */
   async #readOn(): Promise<void> {
     try {
       await using file = await open(this.#options.journal)
@@ -132,7 +131,7 @@ export class Sender {
       return
     }
     const event = parsed(text)
-    // One of a newer version counts, so that every version numbers them alike.
+    // An event of a newer version counts too, so that every version uses the same numbers.
     if (typeof event?.type !== 'string') return
     this.#last += 1
     const isKnown = isEvent(event)
@@ -144,7 +143,7 @@ export class Sender {
 
   #see(event: Recorded): void {
     const isEnd = event.type === 'session-ended'
-    // The savepoint after a round comes beside the next one, but before its end; where none could be made, what there is has to do.
+    // A round's savepoint comes during the next one, before its end; without one, carry what exists.
     if (event.type === 'round-ended' && this.#isHeldUp) this.#toCarry = { round: MOST_ROUND, events: this.#last - 1 }
     if (event.type === 'round-ended' || isEnd) this.#barriers.push(this.#last)
     if (event.type === 'savepoint') this.#toCarry = { round: event.round, events: this.#last }
@@ -152,13 +151,13 @@ export class Sender {
     this.#options.onEvent(event, this.#state)
   }
 
-  /** Whether something waits for a savepoint that has not come. */
+  /** True if events wait for a missing savepoint. */
   get #isHeldUp(): boolean {
     const [barrier] = this.#barriers
     return barrier !== undefined && (this.#toCarry?.events ?? 0) < barrier
   }
 
-  /** The last event that may be sent. */
+  /** Number of the last event that may be sent. */
   get #sendable(): number {
     const barrier = this.#barriers.find(each => each > this.#carried)
     return barrier === undefined ? this.#last : barrier - 1
@@ -179,7 +178,7 @@ export class Sender {
     }
   }
 
-  /** Carries the newest savepoint again and again, beside what is sent. */
+  /** Carries each newest savepoint, in parallel to the sends. */
   async #carryAll(over: AbortSignal, signal: AbortSignal, changes: JournalChanges): Promise<void> {
     for (;;) {
       const woken = new AbortController()
@@ -198,7 +197,7 @@ export class Sender {
     }
   }
 
-  /** Does something until it succeeds; each time after twice as long. */
+  /** Repeats an action until it succeeds, with doubled delays. */
   async #again(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
     for (let wait = RETRY_MS; ; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
       try {
@@ -214,7 +213,7 @@ export class Sender {
   }
 }
 
-/** Whether the journal may have grown. Its folder comes with the session: until then, that is waited for. */
+/** Watches for growth of the journal. Waits first for its folder, which the session creates. */
 class JournalChanges implements Disposable {
   readonly #options: Pick<SenderOptions, 'journal' | 'clock'>
   readonly #over: AbortSignal
@@ -227,7 +226,7 @@ class JournalChanges implements Disposable {
     this.#changes = this.#watch(dirname(dirname(options.journal)))
   }
 
-  /** Resolves at the next change, or a moment later. When all is over, that is sooner. */
+  /** Resolves at the next change or after a short time; sooner once all is over. */
   async next(): Promise<void> {
     const { journal, clock } = this.#options
     if (!this.#isThere && (await pathExists(dirname(journal)))) {
@@ -261,7 +260,7 @@ function parsed(text: string): Record<string, unknown> | null {
   }
 }
 
-/** What the events of a journal come to, a line each. */
+/** Returns the state after a journal's events, a line each. */
 export function stateOf(session: string, lines: readonly string[], templates: TemplateKinds): SessionState {
   return lines.reduce((state, line) => {
     const event = parsed(line)
@@ -271,14 +270,14 @@ export function stateOf(session: string, lines: readonly string[], templates: Te
   }, emptyState(session))
 }
 
-/** Whether a journal says that its session has come to its end; false where there is none. */
+/** Resolves with true if the session of a journal has ended; false without a journal. */
 export async function hasEnded(journal: string, session: string, templates: TemplateKinds): Promise<boolean> {
   const [, ...lines] = (await readFile(journal, 'utf8').catch(() => '')).split('\n')
   const { ended } = stateOf(session, lines, templates)
   return ended !== null && isFinished(ended.outcome)
 }
 
-/** How far a session is, for who looks at many. */
+/** Returns the progress of a session, for lists. */
 export function progressOf({ roundsUsed, limits, running, waiting }: SessionState): object {
   return {
     round: running?.round ?? roundsUsed,
@@ -287,7 +286,7 @@ export function progressOf({ roundsUsed, limits, running, waiting }: SessionStat
   }
 }
 
-/** Whether it is the login that a session waits for, of which a usage window is used up. */
+/** True if a session waits for a full usage window of its login. */
 export function waitsForLogin({ cause }: Pick<EventOf<'waiting'>, 'cause'>): boolean {
   return cause.class === 'window'
 }

@@ -27,85 +27,84 @@ import { branchOf, type Clones, FullDisk, Hopeless, RemoteError } from './clones
 import { asksForIt, giveRights, hindranceOf, type Rights, type Runner, startRunner } from './runner.ts'
 import { hasEnded, progressOf, Sender, stateOf, waitsForLogin } from './sender.ts'
 
-/** What a worker's sessions share. */
+/** Shared parts of a worker's sessions. */
 export interface WorkerPlace {
   world: World
-  /** How this program is started once more, absolute. */
+  /** Absolute command line that starts this program. */
   own: readonly string[]
   database: Database
   queue: FleetQueue
   clones: Clones
   name: string
-  /** Where savepoints and results are pushed; null: to the repository itself. */
+  /** Remote for savepoints and results; null: the repository itself. */
   remote: string | null
   rights: Rights
-  /** What each run is told beside that. */
+  /** Further arguments of each run. */
   args: readonly string[]
-  /** Told what is used of the login's windows, and of each wait for one of them. */
+  /** Called with the usage of the login's windows, and each wait for one. */
   onLogin(event: RecordedOf<'limits' | 'waiting'>): void
   say(line: string): void
 }
 
 /**
- * Why a session is left before its end. At once: `superseded` by another worker, `cancelled` by a person, with the worker that is
- * `stopped`, the disk that is `full`, a `window` of the login that is used up. At the end of its round: `drained`, and at its `deadline`.
+ * The reason to leave a session before its end.
+ * At once: `superseded` by another worker, `cancelled` by a person, the worker `stopped`, the disk `full`, a usage `window`
+ * of the login full. At the end of its round: `drained`, or its `deadline`.
  */
 type Leaving = 'superseded' | 'cancelled' | 'stopped' | 'full' | 'window' | 'drained' | 'deadline'
 
-/** What became of a session here, for the worker. */
+/** The result of a session here, for the worker. */
 export interface Came {
-  /** What hindered it here; null: nothing did, or what did is the session's own. */
+  /** Its problem here; null: none, or the session's own. */
   problem: string | null
-  /**
-   * Whom it would meet again: every session on this `worker`, those of this `repository`, or, as far as is known, `any`.
-   */
+  /** Sessions with the same problem: all of this `worker`, of this `repository`, or `any` (unknown). */
   isOf: 'worker' | 'repository' | 'any'
 }
 
-/** A session that runs here. */
+/** A session that runs on this worker. */
 export interface RunningHere {
   readonly taken: Taken
-  /** Has it left. */
+  /** Leaves the session. */
   leave(why: Leaving): void
-  /** Gives up what is still being sent: the worker cannot wait any longer. */
+  /** Aborts pending sends: the worker cannot wait any longer. */
   abandon(): void
-  /** Asks something of it; null: it takes nothing just now, and is to be asked again. */
+  /** Sends it a request; null: it accepts none now, so ask again later. */
   ask(ask: Ask): Promise<Reply | null>
-  /** Never rejects. */
+  /** Resolves with its result; never rejects. */
   readonly done: Promise<Came>
 }
 
 const REPORT_BYTES = 1024 * 1024
-/** How often a runner that fell is begun again here. */
+/** Most crashes of a runner here. */
 const MOST_FALLS = 3
-/** How long it is waited for a remote that is away when a session has ended, ms. */
+/** Longest wait for an unreachable remote after the end of a session, ms. */
 const PUBLISH_MS = 10 * 60_000
 const RETRY_MS = 2_000
-/** A wait for the login that is shorter than this is waited for here, ms. */
+/** A shorter wait for the login happens here, ms. */
 const SHORT_WAIT_MS = 2 * 60_000
 
-/** Carries a session out that was taken, to its end or until it is left. */
+/** Runs a taken session to its end or until it is left. */
 export function runHere(place: WorkerPlace, taken: Taken): RunningHere {
   return new SessionHere(place, taken)
 }
 
-/** Thrown where it is this worker's place that hinders a session. */
+/** Thrown if this worker's machine blocks a session. */
 class PlaceProblem extends Error {}
 
 class SessionHere implements RunningHere {
   readonly taken: Taken
   readonly done: Promise<Came>
   readonly #place: WorkerPlace
-  /** Everything of it ends at once: it is somebody else's. */
+  /** Aborted to end everything at once: another worker owns the session. */
   readonly #gone = new AbortController()
-  /** What makes it ready is not gone on with. */
+  /** Aborted to stop its preparation. */
   readonly #left = new AbortController()
   #records: Records | null = null
   #leaving: Leaving | null = null
   #runner: Runner | null = null
-  /** The commit that the remote's reference is known to be at; null: it is not there. */
+  /** Known commit of the remote's reference; null: the reference does not exist. */
   #tip: string | null = null
-  /** What was carried last, here; null: nothing yet. */
+  /** Last commit carried from here; null: none yet. */
   #packed: Packed | null = null
   #sender: Sender | null = null
 
@@ -154,7 +153,7 @@ class SessionHere implements RunningHere {
       return await this.#giveUp(error)
     } finally {
       this.#gone.abort(new Error('it is over'))
-      // What was being carried still would make its folders anew.
+      // A running carry would recreate its folders.
       await this.#sender?.settled()
       if (this.#records !== null) {
         await endWhatWasLeft(world, this.#records).catch(() => {})
@@ -165,7 +164,7 @@ class SessionHere implements RunningHere {
     }
   }
 
-  /** It cannot be gone on with here: another worker may have more luck, unless nobody can. */
+  /** Returns a session that cannot continue here: another worker may succeed, unless nobody can. */
   async #giveUp(error: unknown): Promise<Came> {
     const { database, queue, say } = this.#place
     const { taken } = this
@@ -180,16 +179,16 @@ class SessionHere implements RunningHere {
         else await giveBack(database, queue, taken, again)
       })
     } catch (problem) {
-      // It is found once the lease is over.
+      // The queue finds it after its lease.
       say(`${taken.id}: ${messageOf(problem)}`)
     }
-    // With what is hopeless no worker would come further: however many of them come, that says nothing of this one.
+    // No worker can run a hopeless session, so it is no sign against this worker.
     return isLeft || error instanceof Hopeless ? NOTHING : { problem: reason, isOf: this.#whoseIs(error) }
   }
 
   #whoseIs(error: unknown): Came['isOf'] {
     if (error instanceof PlaceProblem || error instanceof FullDisk) return 'worker'
-    // Where a worker pushes to a remote of its own, that one may be meant.
+    // With a separate remote of the worker, that one may be the cause.
     return error instanceof RemoteError && this.#place.remote === null ? 'repository' : 'any'
   }
 
@@ -211,7 +210,7 @@ class SessionHere implements RunningHere {
     const folder = await clones.clone(mirror, taken.id, carried?.head ?? base, signal)
     const records = await openRecords(placesOf(world, folder))
     this.#records = records
-    // What a worker of this name has left.
+    // Remove leftovers of an earlier worker with this name.
     await rm(records.sessionFolder(taken.id), { recursive: true, force: true })
     if (carried === null) await this.#addPrompt(records, job)
     const before = carried === null ? null : await this.#settle(records, carried, mirror)
@@ -228,8 +227,8 @@ class SessionHere implements RunningHere {
   }
 
   /**
-   * Makes the reference of the remote ours, so that what a worker before us still pushes is refused, and answers what to go on from;
-   * null: it has not begun yet.
+   * Takes over the remote's reference, so that the previous worker's pushes fail. Returns the commit to continue from; null:
+   * it has not begun yet.
    */
   async #takeOver(mirror: string, signal: AbortSignal): Promise<Carried | null> {
     const { clones } = this.#place
@@ -271,7 +270,7 @@ class SessionHere implements RunningHere {
     })
   }
 
-  /** Brings what was carried here, and answers what the session has come to. */
+  /** Restores the carried session here, and returns its state. */
   async #settle(records: Records, carried: Carried, mirror: string): Promise<SessionState> {
     const { world, database, clones, name, say } = this.#place
     const { id, epoch, events } = this.taken
@@ -284,7 +283,7 @@ class SessionHere implements RunningHere {
     return stateOf(id, journal, world.templates)
   }
 
-  /** Runs it until it has ended or is left, and answers what it has come to. */
+  /** Runs it until it has ended or is left, and returns its state. */
   async #play(records: Records, job: FleetJob, isNew: boolean): Promise<SessionState> {
     const { world, database, say } = this.#place
     const { taken } = this
@@ -327,7 +326,7 @@ class SessionHere implements RunningHere {
     const given = giveRights(job, rights)
     for (const each of given.refused) say(`${id}: ${each}`)
     for (let falls = 0; this.#leaving === null; ) {
-      // One that was killed may have been through with it.
+      // A killed runner may have finished the session.
       if (falls > 0 && (await hasEnded(records.journal(id), id, world.templates))) return
       const what = isNew && !(await pathExists(records.journal(id))) ? ['queue', 'run'] : ['resume', id]
       const typed = [...what, '-C', records.directory, '--plain', ...args, ...given.args]
@@ -335,7 +334,7 @@ class SessionHere implements RunningHere {
       const hasFailed = exitCode === null || exitCode === 1 || exitCode === 2
       if (exitCode !== null && exitCode !== 0 && !(await pathExists(records.journal(id))))
         throw new PlaceProblem(said || 'it could not be started')
-      // What ended by itself says so in its journal. 1: a bug of ours; null: it was killed.
+      // The journal shows a normal end. Exit code 1: a bug of codemachine; null: it was killed.
       if (this.#leaving !== null || !hasFailed) return
       falls += 1
       if (falls >= MOST_FALLS) throw new Error(`Its process crashed ${MOST_FALLS} times: ${said || 'it was killed'}`)
@@ -370,7 +369,7 @@ class SessionHere implements RunningHere {
     this.#packed = packed
   }
 
-  /** Pushes a commit, if the session is still ours; throws `Superseded` if it is not. */
+  /** Pushes a commit if this worker still owns the session; otherwise throws `Superseded`. */
   async #pushFrom(git: PrivateGit, ref: string, commit: string, expected: string | null): Promise<void> {
     const { clones } = this.#place
     const { signal } = this.#gone
@@ -378,13 +377,13 @@ class SessionHere implements RunningHere {
     const held = ref === this.#ref || tip === null ? undefined : { ref: this.#ref, commit: tip }
     const what = { remote: this.#remote, ref, commit, expected, held, objects: alternatesOf(git.setting) }
     if (await clones.push(git.gitDir, what, signal)) return
-    // The push may have arrived although its answer did not.
+    // The push may have succeeded although its answer was lost.
     if ((await clones.remoteRef(this.#remote, ref, signal)) === commit) return
     if ((await clones.remoteRef(this.#remote, this.#ref, signal)) !== tip) throw new Superseded(this.taken.id)
     throw new RemoteError(`${ref} cannot be pushed to ${this.#remote}: another branch there blocks this name.`, true)
   }
 
-  /** What comes of it: given back, or ended with its branch and report. */
+  /** Closes a session: returns it to the queue, or ends it with its branch and report. */
   async #close(records: Records, state: SessionState): Promise<Came> {
     const { database, queue, say, name } = this.#place
     const { taken } = this
@@ -420,20 +419,20 @@ class SessionHere implements RunningHere {
     return NOTHING
   }
 
-  /** Whether it was only interrupted, and another worker goes on with it. */
+  /** True if it was only interrupted, so that another worker continues it. */
   #isToBeGivenBack(outcome: SessionOutcome | null): boolean {
     if (this.#leaving === 'deadline') return false
     if (outcome === null) return this.#leaving !== null
     return outcome.kind === 'interrupted' && (this.#leaving !== null || outcome.by !== 'stop')
   }
 
-  /** Pushes the branch of the result: what was committed, and what was not as a commit on top; of one that is done its bundle, too. */
+  /** Pushes the result branch, with uncommitted changes as a commit on top; if done also its bundle. */
   async #publish(records: Records, isDone: boolean): Promise<string | null> {
     const { clones, world } = this.#place
     const { id, epoch } = this.taken
     const { signal } = this.#gone
     const standing = { session: id, epoch, events: 0, round: Number.MAX_SAFE_INTEGER, previous: null }
-    // At its end all of it was carried, unless an earlier worker has seen that.
+    // At its end everything has been carried, unless an earlier worker saw the end.
     const packed = this.#packed ?? (await carrySession(world, records, standing, () => {}))
     if (packed === null) return null
     const { gitDir, setting } = packed.git
@@ -446,7 +445,7 @@ class SessionHere implements RunningHere {
     return branchOf(id)
   }
 
-  /** Puts the bundle of the session on the commit of its result, as a git note on the remote. What goes wrong is only said. */
+  /** Adds the session's bundle to its result commit, as a git note on the remote. Only reports problems. */
   async #note(records: Records, git: PrivateGit, commit: string): Promise<void> {
     const { clones, world, say } = this.#place
     const { id } = this.taken
@@ -470,7 +469,7 @@ class SessionHere implements RunningHere {
     }
   }
 
-  /** Does something for which the database and the remote have to be there: again and again while they are away, for so long, ms. */
+  /** Runs an action that needs the database and the remote; retries while they are unreachable, up to `mostMs`. */
   async #persist<T>(work: () => Promise<T>, mostMs = Number.POSITIVE_INFINITY): Promise<T> {
     const { clock } = this.#place.world
     const { signal } = this.#gone
@@ -489,14 +488,14 @@ class SessionHere implements RunningHere {
   }
 }
 
-/** How often a note is put on those of the remote, while other workers add theirs. */
+/** Most attempts to add a note while other workers add theirs. */
 const MOST_TRIES = 5
 
-/** Nothing was done: what was asked is for the next moment, or for the next worker. */
+/** Replies without effect: repeat the request later or to the next worker. */
 const NOT_YET: ReadonlySet<ReplyCode> = new Set(['no-session', 'not-taken', 'run-ended', 'not-heard', 'ending'])
 const NOTHING: Came = { problem: null, isOf: 'any' }
 
-/** Why it is not gone on with, clauses. */
+/** Reasons to leave a session, as clauses. */
 const REASONS: Readonly<Record<Leaving, string>> = {
   superseded: 'another worker has taken it over',
   cancelled: 'it was cancelled',

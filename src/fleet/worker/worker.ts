@@ -24,50 +24,53 @@ import type { Rights } from './runner.ts'
 import { waitsForLogin } from './sender.ts'
 import { type Came, type RunningHere, runHere, type WorkerPlace } from './session.ts'
 
-/** What a worker is. */
+/** Options of a worker. */
 interface WorkerOptions {
   name: string
   slots: number
   tags: readonly string[]
-  /** Patterns of the repositories that it takes; none: all that lie on no disk. */
+  /** Patterns of accepted repositories; empty: all that are not on a disk. */
   repos: readonly string[]
-  /** Where savepoints and results go; null: to each repository. */
+  /** Remote for savepoints and results; null: each repository. */
   remote: string | null
-  /** Whether it ends once nothing waits and nothing runs. */
+  /** True to end once nothing waits or runs. */
   once: boolean
-  /** How many mirrors of repositories it keeps. */
+  /** Number of repository mirrors to keep. */
   keep: number
   rights: Rights
-  /** What each run is told beside that. */
+  /** Further arguments of each run. */
   args: readonly string[]
   own: readonly string[]
   say(line: string): void
 }
 
 /**
- * How often it looks for work and for what it is asked, ms: where there are many workers, each looks less often, so that all of them
- * together ask the database for the same.
+ * Interval between checks for work and requests, ms. With many workers each checks less often, so that the total load stays
+ * equal.
  */
 const LOOK_MS = 1_000
 const LOOK_MS_A_WORKER = 10
 const LONGEST_LOOK_MS = 10_000
-/** How often it says that it lives, of the lease. */
+/** Number of signs of life per lease. */
 const BEATS_PER_LEASE = 4
-/** How often lost sessions are looked for, ms. */
+/** Interval between searches for lost sessions, ms. */
 const SUPERVISE_MS = 5_000
-/** How long what is given back may take when the worker ends, ms. */
+/** Timeout for the return of sessions at the worker's end, ms. */
 const LEAVE_MS = 60_000
-/** How long nothing is taken where the worker's own place hinders sessions, ms; a full disk is looked at that often. */
+/** Pause after problems of the worker's machine, ms; and the interval of checks of a full disk. */
 const PAUSE_MS = 10 * 60_000
 const DISK_PAUSE_MS = 60_000
-/** So many sessions in a row that could not be begun, here or of one repository, are no chance. */
+/** Number of failed starts in a row, here or for one repository, that cannot be chance. */
 const MOST_PROBLEMS = 3
-/** How long it is remembered which repositories are for others, ms. */
+/** Time to remember the repositories of other workers, ms. */
 const OTHERS_MS = 10_000
-/** How long an earlier worker's runner may take to end, ms. */
+/** Timeout for the end of an earlier worker's runner, ms. */
 const END_MS = 20_000
 
-/** Runs a worker until the signal is aborted, it is drained, or, with `once`, until nothing waits; what it has it gives back. Resolves with its exit code. */
+/**
+ * Runs a worker until its signal, a drain or, with `once`, an empty queue; then returns its sessions. Resolves with the exit
+ * code.
+ */
 export async function runWorker(world: World, fleet: Fleet, options: WorkerOptions): Promise<number> {
   const root = join(rootOf(world), 'fleet', 'workers', options.name)
   const clones = await Clones.open({ root, env: world.env, keep: options.keep })
@@ -87,7 +90,7 @@ interface WorkerParts {
   root: string
 }
 
-/** What the database says to a worker. */
+/** Messages of the database to a worker. */
 interface Pulse {
   drains: boolean
   instance: string
@@ -95,10 +98,10 @@ interface Pulse {
   asks: { id: string; session: string; ask: Ask }[]
 }
 
-/** What the database knows of a worker's login. Moments are ISO 8601 in UTC. */
+/** A worker's login in the database. Times are ISO 8601 in UTC. */
 interface Login {
   windows: { minutes: number | null; usedPercent: number; resetsAt: string | null }[]
-  /** Until when it takes nothing; null: it does. */
+  /** Time until which it accepts nothing; null: it accepts sessions. */
   pausedUntil: string | null
 }
 
@@ -108,16 +111,16 @@ class Worker {
   readonly #instance = randomUUID()
   readonly #running = new Map<string, RunningHere>()
   readonly #place: WorkerPlace
-  /** What is asked of a session just now, by the ids. */
+  /** Ids of the requests in progress. */
   readonly #asking = new Set<string>()
   #drains = false
   #isAway = false
-  /** Until when it takes nothing, by the monotonic clock, and why. */
+  /** End of a pause on the monotonic clock, and its reason. */
   #paused: { until: number; why: string } | null = null
   #problemsInARow = 0
-  /** Repositories that did not let it in, by their groups: how often in a row, and until when nothing of them is taken. */
+  /** Repositories that denied access, by group: failures in a row, and the end of their pause. */
   readonly #refusing = new Map<string, { times: number; until: number }>()
-  /** Whether it takes a repository; and groups of those that it does not, until when that is looked at again. */
+  /** Accepts a repository; and groups of the others, with the time of the next check. */
   readonly #takes: (repo: string) => boolean
   #others: { groups: readonly string[]; until: number } = { groups: [], until: 0 }
   #login: Login = { windows: [], pausedUntil: null }
@@ -126,7 +129,7 @@ class Worker {
   #superviseAt = 0
   #woken = new AbortController()
 
-  /** The names of those that it runs: no prompt begins a session of the others, or this codemachine does not know them. */
+  /** Names of the templates that it runs: this codemachine knows them, and a prompt can start them. */
   readonly #templates: readonly string[]
 
   constructor(world: World, parts: WorkerParts) {
@@ -167,7 +170,7 @@ class Worker {
     return 0
   }
 
-  /** Looks once for what there is to do; answers whether nothing waited. What fails for the database is tried again. */
+  /** Checks once for work; returns true if nothing waited. Database failures are retried later. */
   async #look(): Promise<boolean> {
     const { database, options, terms } = this.#parts
     const { clock } = this.#world
@@ -176,7 +179,7 @@ class Worker {
       if (this.#isAway) {
         options.say(`The database at ${database.place} answers again.`)
         this.#beatAt = 0
-        // The others are to be heard before they are taken for lost.
+        // Hear the other workers before any counts as lost.
         this.#superviseAt = clock.monotonic() + terms.leaseSeconds * 500
       }
       this.#isAway = false
@@ -232,7 +235,7 @@ class Worker {
     for (const ask of asks) void this.#answer(ask)
   }
 
-  /** Hands on what a person asks of a session. What it cannot take yet is asked again with the next pulse. */
+  /** Forwards a person's request to a session. A request that it cannot accept yet is repeated with the next pulse. */
   async #answer({ id, session, ask }: Pulse['asks'][number]): Promise<void> {
     const { database, options } = this.#parts
     const running = this.#running.get(session)
@@ -267,7 +270,7 @@ class Worker {
       else if (isCancelled) running.leave('cancelled')
       else if (isLate) running.leave('deadline')
     }
-    // The one that came last goes first: it has lost least.
+    // Leave the newest session first, which loses least.
     if (this.#running.size > 0 && (await clones.isFull())) {
       this.#pause(DISK_PAUSE_MS, 'the disk is full')
       for (const last of [...this.#running.values()].slice(-1)) last.leave('full')
@@ -286,7 +289,7 @@ class Worker {
     })
   }
 
-  /** Takes as much as there is room for; answers whether nothing more waits. */
+  /** Takes sessions for all free slots; returns true if nothing more waits. */
   async #fill(): Promise<boolean> {
     const { database, queue, options, terms } = this.#parts
     if (await this.#isPaused()) return false
@@ -323,7 +326,7 @@ class Worker {
     this.#woken.abort()
   }
 
-  /** After some times in a row nothing of a repository is taken for a while: others go on, and other workers may be let in. */
+  /** Pauses a repository after some failures in a row: others continue, and other workers may have access. */
   #refuses(team: string, repo: string, problem: string): void {
     const group = groupOf(team, repo)
     const { times } = this.#refusing.get(group) ?? { times: 0 }
@@ -336,7 +339,7 @@ class Worker {
     this.#refusing.set(group, { times: isEnough ? 0 : times + 1, until })
   }
 
-  /** Takes nothing for so long, ms. */
+  /** Accepts nothing for `ms`. */
   #pause(ms: number, why: string): void {
     const { options } = this.#parts
     const until = this.#world.clock.monotonic() + ms
@@ -358,10 +361,10 @@ class Worker {
     return false
   }
 
-  /** Keeps what is used of the login's windows; while one is used up, nothing is taken: a worker with another login may. */
+  /** Stores the usage of the login's windows. Accepts nothing during a full one: a worker with another login may. */
   #hearOfLogin(event: RecordedOf<'limits' | 'waiting'>): void {
     if (event.type === 'limits') {
-      // What a worker tells of its login is of codex.
+      // A worker only reports its codex login.
       if ((event.engine ?? CODEX_LOGIN) !== CODEX_LOGIN) return
       const windows = [event.primary, event.secondary].flatMap(window => window ?? [])
       this.#login = {
@@ -381,7 +384,7 @@ class Worker {
     this.#pause(leftMs, `the usage limit of the login is reached until ${event.until}`)
   }
 
-  /** Groups of repositories that wait and are not for this worker; what has come lately may be missing. */
+  /** Returns the groups of waiting repositories for other workers; the newest may be missing. */
   async #notTaken(): Promise<readonly string[]> {
     const now = this.#world.clock.monotonic()
     const refusing = [...this.#refusing].flatMap(([group, { until }]) => (now < until ? [group] : []))
@@ -389,13 +392,13 @@ class Worker {
     const repos = await reposAtWork(this.#parts.database)
     const groups = repos.filter(({ repo }) => !this.#takes(repo)).map(({ team, repo }) => groupOf(team, repo))
     this.#others = { groups, until: now + OTHERS_MS }
-    // One that nobody wants any more is forgotten.
+    // Forget a repository without sessions.
     const atWork = new Set(repos.map(({ team, repo }) => groupOf(team, repo)))
     for (const group of this.#refusing.keys()) if (!atWork.has(group)) this.#refusing.delete(group)
     return [...groups, ...refusing]
   }
 
-  /** Gives everything back, at once. */
+  /** Returns all sessions to the queue at once. */
   async #leaveAll(): Promise<void> {
     const all = [...this.#running.values()]
     for (const each of all) each.leave('stopped')
@@ -442,11 +445,11 @@ class Worker {
   async #unregister(): Promise<void> {
     const { database, options } = this.#parts
     const ends = `update ${SCHEMA}.worker set ended_at = clock_timestamp() where name = $1 and instance = $2`
-    // It is seen to be gone by its silence, too.
+    // Its silence also shows that it has ended.
     await database.sql(ends, [options.name, this.#instance]).catch(() => {})
   }
 
-  /** Takes away what an earlier worker of this name has left: it was killed. */
+  /** Removes the leftovers of a killed earlier worker with this name. */
   async #sweep(): Promise<void> {
     const { root, clones } = this.#parts
     for (const id of await readdir(join(root, 'sessions'))) {
@@ -461,7 +464,7 @@ class Worker {
     await clones.prune()
   }
 
-  /** Its stdin was closed, so it is ending by itself. */
+  /** Waits for the end of a runner, whose stdin has been closed; kills it after a timeout. */
   async #endRunner(lock: string): Promise<void> {
     const { clock, platform } = this.#world
     for (const until = clock.monotonic() + END_MS; ; ) {
