@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Act, Agent, TurnEnd } from './codex.ts'
 import { Random } from './kernel.ts'
 import { type Machine, WORK } from './machine.ts'
+import { actsOfRole } from './roles.ts'
 
 /** The lines that the work is to have, and that the gate asks for. */
 export const ANSWER = join(WORK, 'answer.txt')
@@ -22,27 +23,42 @@ export interface Character {
   trouble: number
   /** How often the gate fails though the work is right. */
   flaky: number
-  /** Whether the work is a step of a workflow, between a step that only looks and a command. */
-  isFlow: boolean
+  /** By what the work is done; `flow`: by a step of a workflow, between a step that only looks and a command. */
+  mode: 'goal' | 'flow' | 'change' | 'build'
+  /** Whether a person is asked about the plan of a change or a build. */
+  asksPlan: boolean
   /** Whether what is asked for is proved sentence by sentence. */
   proves: boolean
 }
 
+/** The seeds of nights, one in eight a change and one in eight a build: these say so themselves, so that all others stay what they are. */
+export function seedOf(seed: string, at: number): string {
+  const part = new Random(`${seed}-${at} mode`).next()
+  return `${seed}-${at}${part < 1 / 8 ? '-change' : part < 1 / 4 ? '-build' : ''}`
+}
+
 export function characterOf(seed: string): Character {
   const random = new Random(`${seed} character`)
-  const isFlow = new Random(`${seed} steps`).chance(0.15)
+  const named = seed.match(/-(change|build)$/)?.[1] as 'change' | 'build' | undefined
+  const mode = named ?? (new Random(`${seed} steps`).chance(0.15) ? 'flow' : 'goal')
   return {
     parts: 3 + random.below(4),
     mischief: random.one([0, 0, 0.2, 0.5]),
     trouble: random.one([0, 0, 0.1, 0.3]),
     flaky: random.one([0, 0, 0, 0.2]),
-    isFlow,
-    proves: !isFlow && new Random(`${seed} asked`).chance(0.3),
+    mode,
+    asksPlan: named !== undefined && new Random(`${seed} asks`).chance(0.7),
+    proves: mode === 'goal' && new Random(`${seed} asked`).chance(0.3),
   }
 }
 
 export function isRight(text: string | null, { parts }: Character): boolean {
-  return text === Array.from({ length: parts }, (_, at) => `right ${at + 1}\n`).join('')
+  return text === textOf(parts)
+}
+
+/** So many lines, all right. */
+function textOf(count: number): string {
+  return Array.from({ length: count }, (_, at) => `right ${at + 1}\n`).join('')
 }
 
 /**
@@ -57,8 +73,11 @@ export class SeededAgent implements Agent {
   gates = 0
   /** All that its turns were told. */
   readonly heard: string[] = []
+  /** The tasks of a build on which an agent has worked. */
+  readonly begun = new Set<string>()
   /** How many of its turns have fallen silent. */
   silent = 0
+  #hasFailedByChance = false
   #window: { percent: number; resetsAt: number } | null = null
   /** Troubles of codex that a disturbance asks for. */
   readonly troubles: string[] = []
@@ -97,14 +116,18 @@ export class SeededAgent implements Agent {
     }
     const areFilesThere = files === undefined || disk.text(join(directory, files, 'secret.txt')) !== null
     if (isFine[line] === undefined || !areFilesThere) return { ms: 10, exitCode: 127, output: `${line}: not found\n` }
-    const passes = isFine[line] && !random.chance(this.#character.flaky)
+    const isUnlucky = isFine[line] && random.chance(this.#character.flaky)
+    // Nobody can tell a check that fails by chance each time from one that can tell.
+    const isAgain = line === WEAK_CHECK && this.#hasFailedByChance
+    if (line === WEAK_CHECK) this.#hasFailedByChance = isUnlucky
+    const passes = isFine[line] && (!isUnlucky || isAgain)
     return { ms: 50 + random.below(20_000), exitCode: passes ? 0 : 1, output: passes ? '1 passed\n' : 'FAIL answer\n' }
   }
 
   turn(input: string, instructions: string, schema: string): ReturnType<Agent['turn']> {
     this.heard.push(input)
     const random = new Random(`${this.#seed} turn ${++this.turns}`)
-    const plan = this.#plan(random, instructions, this.#proof(input, schema))
+    const plan = this.#plan(random, instructions, input, schema)
     return {
       ...plan,
       delayMs: () => 5 + random.below(random.chance(0.1) ? 60_000 : 2_000),
@@ -144,8 +167,10 @@ export class SeededAgent implements Agent {
     return JSON.stringify({ checks: [check(REAL_CHECKS[kindOf(quote)], `once more: ${quote}`)] })
   }
 
-  #plan(random: Random, instructions: string, answer: string | null): { acts: Act[]; end: TurnEnd } {
-    const work: Act[] = answer === null ? this.#work(random, instructions) : [{ do: 'say', text: answer }]
+  #plan(random: Random, instructions: string, input: string, schema: string): { acts: Act[]; end: TurnEnd } {
+    const answer = this.#proof(input, schema)
+    const work: Act[] =
+      answer === null ? this.#work(random, instructions, input, schema) : [{ do: 'say', text: answer }]
     const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...work]
     const trouble = this.troubles.shift() ?? (random.chance(this.#character.trouble) ? random.one(TROUBLES) : null)
     if (trouble === null) return { acts, end: { kind: 'completed' } }
@@ -195,32 +220,19 @@ export class SeededAgent implements Agent {
   }
 
   /** What it does with the files: looked at when the turn begins, changed while its commands run. */
-  #work(random: Random, instructions: string): Act[] {
+  #work(random: Random, instructions: string, input: string, schema: string): Act[] {
     const { disk } = this.#machine
     const folder = this.#memoryOf(instructions)
+    const acts = this.#role(instructions, folder ?? WORK, input, schema)
+    if (acts !== null) return acts
     if (folder === null || /review/i.test(instructions.slice(0, 200)))
       return [{ do: 'say', text: '{"verdict":"agreed","summary":"Fine.","findings":[]}' }]
     const lines = (disk.text(ANSWER) ?? '').split('\n').slice(0, -1)
     const { parts, mischief } = this.#character
     const wrong = lines.findIndex((line, at) => line !== `right ${at + 1}`)
     const isWhole = isRight(disk.text(ANSWER), this.#character)
-    const write = (content: string): Act => ({
-      do: 'command',
-      line: 'write',
-      ms: 100 + random.below(5_000),
-      exitCode: 0,
-      output: 'ok\n',
-      act: () => disk.put(ANSWER, content),
-    })
-    const textOf = (count: number) => Array.from({ length: count }, (_, at) => `right ${at + 1}\n`).join('')
-    const note = (done: number, claims: boolean): Act => ({
-      do: 'command',
-      line: 'note',
-      ms: 50,
-      exitCode: 0,
-      output: '',
-      act: () => this.#note(folder, done, claims),
-    })
+    const write = this.#writing(random)
+    const note = this.#noting(folder)
     const sly = new Random(`${this.#seed} sly ${this.turns}`)
     if (sly.chance(mischief / 2) && isWhole) return [this.#leaveWriting(sly), note(parts, true)]
     if (sly.chance(mischief / 2) && lines.length === 0) return [this.#ignore(), write(textOf(1)), note(1, false)]
@@ -233,6 +245,51 @@ export class SeededAgent implements Agent {
       note(lines.length + 1, false),
       { do: 'say', text: `Part ${lines.length + 1} is done.` },
     ]
+  }
+
+  /** What it does in a change or a build; null: it is the worker of a goal. */
+  #role(instructions: string, folder: string, input: string, schema: string): Act[] | null {
+    const { mode, parts, mischief } = this.#character
+    if (mode !== 'change' && mode !== 'build') return null
+    const { disk } = this.#machine
+    const random = new Random(`${this.#seed} role ${this.turns}`)
+    const write = this.#writing(random)
+    const right = () => {
+      const lines = (disk.text(ANSWER) ?? '').split('\n')
+      const wrong = lines.findIndex((line, at) => line !== `right ${at + 1}`)
+      return wrong === -1 ? lines.length : wrong
+    }
+    return actsOfRole(instructions, {
+      ...{ disk, random, parts, right, input, schema },
+      isSly: random.chance(mischief),
+      isWhole: () => isRight(disk.text(ANSWER), this.#character),
+      main: join(folder, 'MAIN.md'),
+      write: count => write(textOf(count)),
+      mischief: () => this.#mischief(random, folder, write, this.#noting(folder)),
+      begun: task => void this.begun.add(task),
+    })
+  }
+
+  #writing(random: Random): (content: string) => Act {
+    return content => ({
+      do: 'command',
+      line: 'write',
+      ms: 100 + random.below(5_000),
+      exitCode: 0,
+      output: 'ok\n',
+      act: () => this.#machine.disk.put(ANSWER, content),
+    })
+  }
+
+  #noting(folder: string): (done: number, claims: boolean) => Act {
+    return (done, claims) => ({
+      do: 'command',
+      line: 'note',
+      ms: 50,
+      exitCode: 0,
+      output: '',
+      act: () => this.#note(folder, done, claims),
+    })
   }
 
   /** It leaves something running that changes the work once all is claimed to be done. */

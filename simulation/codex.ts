@@ -6,6 +6,13 @@ export type Act =
   | { do: 'say'; text: string }
   | { do: 'command'; line: string; ms: number; exitCode: number; output: string; act?: () => void }
   | { do: 'start'; line: string; act: () => void; afterMs: number }
+  /** Calls of the client's tools, all at once. */
+  | { do: 'call'; calls: readonly ToolCall[] }
+
+interface ToolCall {
+  tool: string
+  arguments: object
+}
 
 /** How a turn comes to its end. */
 export type TurnEnd =
@@ -31,6 +38,8 @@ interface Request {
   id?: number | string
   method?: string
   params?: Record<string, unknown>
+  /** Of an answer to a request of its own; left out: the client cannot. */
+  result?: { success: boolean; contentItems: unknown }
 }
 
 /** An app-server of codex: its side of the protocol, as docs/inside/codex.md has it. */
@@ -46,6 +55,8 @@ export class Codex {
   #turn: { id: string; isOver: boolean; items: object[]; status: string } | null = null
   #turns: { id: string; isOver: boolean; items: object[]; status: string }[] = []
   #calls = 0
+  /** Its own requests that wait for an answer, by id. */
+  readonly #asked = new Map<unknown, (result: Request['result']) => void>()
   #tokens = 0
 
   constructor(given: {
@@ -94,8 +105,11 @@ export class Codex {
     this.#send({ method, params })
   }
 
-  #take({ id, method, params = {} }: Request): void {
-    if (method === undefined) return
+  #take({ id, method, params = {}, result }: Request): void {
+    if (method === undefined) {
+      this.#asked.get(id)?.(result)
+      return
+    }
     const answer = this.#answerTo(method, params, id)
     if (answer !== null && id !== undefined) this.#after(2, () => this.#send({ id, ...answer }))
   }
@@ -244,6 +258,8 @@ export class Codex {
           this.#tell('item/agentMessage/delta', { ...about, itemId: item.id, delta: act.text.slice(at, at + 400) })
         return this.#complete(about, item)
       }
+      case 'call':
+        return void (await Promise.all(act.calls.map(call => this.#call(call, about))))
       case 'command':
       case 'start': {
         const item = {
@@ -273,6 +289,19 @@ export class Codex {
         })
       }
     }
+  }
+
+  async #call({ tool, arguments: given }: ToolCall, about: { threadId: string; turnId: string }): Promise<void> {
+    const id = this.#itemId()
+    const call = { namespace: null, tool, arguments: given }
+    const item = { type: 'dynamicToolCall', id, ...call, contentItems: null, success: null, durationMs: null }
+    this.#tell('item/started', { ...about, item: { ...item, status: 'inProgress' } })
+    const { promise, resolve } = Promise.withResolvers<Request['result']>()
+    this.#asked.set(id, resolve)
+    this.#send({ id, method: 'item/tool/call', params: { ...about, callId: id, ...call } })
+    const { success = false, contentItems = null } = (await promise) ?? {}
+    if (this.#turn?.isOver) return
+    this.#complete(about, { ...item, status: success ? 'completed' : 'failed', success, contentItems })
   }
 
   /** What it has started lives on, with its mark. */

@@ -6,6 +6,7 @@ import { addableFiles, ignoreRules, problemOfSavepoints, treeOfFiles } from './g
 import { type Disturbance, type Process, Random } from './kernel.ts'
 import { ENV, HOME, Machine, WORK } from './machine.ts'
 import type { compileProgram, Program } from './program.ts'
+import { SPECIFICATION } from './roles.ts'
 
 type Enter = ReturnType<typeof compileProgram>
 type World = Parameters<Program['OpenProject']['open']>[0]
@@ -221,6 +222,9 @@ class Night {
   #wasSkipped = false
   /** Whether a second run has worked where the first one had ended. */
   #hasSecondWorked = false
+  /** How often the person was asked about a plan, and whether they have ever accepted one. */
+  #answers = 0
+  #hasAccepted = false
   #broken: BrokenPromise | null = null
   readonly outcomes: string[] = []
   rounds = 0
@@ -243,8 +247,13 @@ class Night {
     const { disk } = this.machine
     disk.put(join(WORK, 'README.md'), README)
     disk.put(join(WORK, '.gitignore'), 'node_modules/\n')
-    disk.put(join(HOME, '.config/codemachine/config.toml'), SETTINGS + (this.#character.proves ? PROVES : ''))
-    if (this.#character.isFlow) for (const [path, text] of Object.entries(FLOW)) disk.put(join(WORK, path), text)
+    disk.put(
+      join(HOME, '.config/codemachine/config.toml'),
+      (this.#character.asksPlan ? WAITS : '') + SETTINGS + (this.#character.proves ? PROVES : ''),
+    )
+    if (this.#character.mode === 'flow')
+      for (const [path, text] of Object.entries(FLOW)) disk.put(join(WORK, path), text)
+    if (this.#character.mode === 'build') disk.put(SPECIFICATION, SPECIFIED)
     this.machine.commit('Start')
     this.#gitConfig = disk.text(GIT_CONFIG)
     for (let start = 0; ; start++) {
@@ -283,16 +292,7 @@ class Night {
       view: { event: (event: Event, state: State) => this.#show(runner, event, state), live: () => {} },
       canAsk: false,
     })
-    if (newest === undefined && this.#character.isFlow)
-      return runner => runner.program.runFlow(runner.world(), FLOW_RUN, view(runner))
-    if (newest === undefined)
-      return runner =>
-        runner.project.runQueue(
-          { first: { text: this.#character.proves ? `${GOAL} Keep the README.` : GOAL } },
-          view(runner),
-          {},
-          runner.signal,
-        )
+    if (newest === undefined) return runner => this.#begin(runner, view(runner))
     const gaveUp = this.outcomes.filter(each => each === 'stalled' || each === 'needs-person').length > 3
     if (!isOver && !gaveUp && !(this.#wasSkipped && newest.ended !== null))
       return runner =>
@@ -301,6 +301,30 @@ class Night {
     const claimed = await this.#during(program.openQueue(project.records.queue).claimed())
     if (prompts.length + claimed.length === 0 || start > CALM_FROM + 3) return null
     return runner => runner.project.runQueue({ first: null }, view(runner), {}, runner.signal)
+  }
+
+  /** The first start, as the person's command does it. */
+  async #begin(runner: Runner, observer: Parameters<Opened['runQueue']>[1]): Promise<unknown> {
+    const { program, project, signal } = runner
+    const { mode, proves, asksPlan } = this.#character
+    const run = (first: Parameters<Opened['runQueue']>[0]['first']) => project.runQueue({ first }, observer, {}, signal)
+    switch (mode) {
+      case 'flow':
+        return await program.runFlow(runner.world(), FLOW_RUN, observer)
+      case 'change': {
+        const wanted = { request: GOAL, said: asksPlan ? {} : { auto: true as const } }
+        return await run(program.newChange(runner.world(), WORK, {}, wanted))
+      }
+      case 'build': {
+        const template = program.OWN_TEMPLATES.get(mode)
+        if (template === undefined) throw new Error('Nothing builds.')
+        const settings = await program.settingsOf(runner.world(), WORK, {})
+        const text = program.goalOf(await program.specificationHere(WORK, template, settings))
+        return await run({ text, template: mode, asksPlan })
+      }
+      default:
+        return await run({ text: proves ? `${GOAL} Keep the README.` : GOAL })
+    }
   }
 
   /** Runs the program once, until it has ended or was killed; now and then two at once. */
@@ -334,6 +358,8 @@ class Night {
     this.#shown.set(event.session, shown)
     if (event.type === 'session-created') this.#rules.set(event.session, ignoreRules(this.machine.disk, WORK))
     if (event.type === 'round-started') this.#examineSecrets(event.input, state)
+    this.#examinePlan(event, state)
+    if (event.type === 'decision-asked' && event.id === 'plan') this.#person.push(this.#ask('decide'))
     if (event.type === 'round-ended') this.#examineRound(event.outcome.class)
     if (event.type === 'session-ended') this.outcomes.push(event.outcome.kind)
     if (event.type === 'gate-started' && event.when === 'claim') this.#examineClaim()
@@ -342,6 +368,16 @@ class Night {
       this.#examineCertificate(event.session, state)
       if (event.outcome.proof === 'proved') this.#examineProved(state)
     }
+  }
+
+  /** Nothing is carried out before its plan is accepted, by the person if they are asked; and no task done without an agent. */
+  #examinePlan(event: Event, { template, work }: State): void {
+    if (event.type === 'task-judged' && event.verdict === 'done' && !this.#agent.begun.has(event.task))
+      this.#break('L9', `The task ${event.task} is done, and no agent has worked on it.`)
+    if (event.type !== 'round-started' || template !== 'change' || /^(?:plan|summary)$/.test(event.part ?? '')) return
+    const by = (work as { planning: { accepted: { by: string } | null } }).planning.accepted?.by
+    if (by !== (this.#character.asksPlan ? 'person' : 'auto') || (by === 'person' && !this.#hasAccepted))
+      this.#break('C6', `A round begins to ${event.part}, and its plan is accepted by ${by ?? 'nobody'}.`)
   }
 
   #examineRound(ended: string): void {
@@ -396,7 +432,7 @@ class Night {
   /** A person at another terminal. */
   async #ask(kind: string): Promise<void> {
     const { kernel } = this.machine
-    const isLasting = kind === 'pause' || kind === 'skip'
+    const isLasting = kind === 'pause' || kind === 'skip' || kind === 'decide'
     const { process, program } = this.machine.startProgram([kind], isLasting)
     const over = Promise.withResolvers<void>()
     process.onEnd = () => over.resolve()
@@ -422,6 +458,8 @@ class Night {
           await project.ask({ type: 'pause' })
           await kernel.wait(process, 60_000 * this.#random.below(20))
           return void (await project.ask({ type: 'unpause' }))
+        case 'decide':
+          return await this.#decide(project, process)
         case 'queue': {
           const { id } = await project.queue.add(`Find more answers (${this.#queued.size + 1}).`)
           if (this.#queued.has(id)) this.#break('J6', `Two prompts have the id ${id}.`)
@@ -460,6 +498,16 @@ class Night {
         kernel.end(process, 0)
       })
     await over.promise
+  }
+
+  /** A person looks at the plan after a while, and mostly takes it. */
+  async #decide(project: Opened, process: Process): Promise<void> {
+    await this.machine.kernel.wait(process, 60_000 * this.#random.below(10))
+    const wanted = this.#random.one(['accept', 'accept', 'accept', 'change', 'stop', null])
+    const choice = ++this.#answers > MOST_ANSWERS ? 'accept' : wanted
+    if (choice === null) return
+    if (choice === 'accept') this.#hasAccepted = true
+    await project.ask({ type: 'decide', choice, ...(choice === 'change' && { text: 'Mind the lines.' }) })
   }
 
   /** What it confirms has to reach a turn. */
@@ -512,6 +560,8 @@ class Night {
     const { disk } = this.machine
     if (!isRight(disk.text(ANSWER), this.#character))
       this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
+    if (this.#character.mode === 'build' && disk.text(SPECIFICATION) !== SPECIFIED)
+      this.#break('D67', `Done was accepted, and the specification is: ${JSON.stringify(disk.text(SPECIFICATION))}`)
     const unheard = this.#said.find(text => !this.#agent.heard.some(each => each.includes(text)))
     if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)
     const now = treeOfFiles(disk, WORK, `.codemachine/\n.codex-flow/runtime/\n${this.#rules.get(session) ?? ''}`)
@@ -588,9 +638,15 @@ class Night {
     const problem = problemOfSavepoints(disk, join(this.#recordsFolder(), 'git'), new Set(told))
     if (problem !== null) this.#break('J11', `A savepoint is not whole: ${problem}`)
     for (const path of this.machine.written)
-      if (!isOurs(path) && (!PROBE.test(path) || disk.look(path) !== null))
+      if (!isOurs(path) && !this.#isPassing(path))
         this.#break('B90', `${path} is none of codemachine's files, and was written.`)
     if (this.#broken !== null) throw this.#broken
+  }
+
+  /** Whether this is gone again once the program has ended; a folder for the sandbox may stay behind until the next start. */
+  #isPassing(path: string): boolean {
+    if (this.machine.disk.look(path) === null) return PROBE.test(path) || TRACE.test(path)
+    return TRACE.test(path) && this.#diskFaults() > 0
   }
 
   /** What was journaled is there, once, and what was shown is its fold. Answers what there is. */
@@ -680,8 +736,12 @@ class Night {
   }
 }
 
+/** After so many answers to plans the person accepts. */
+const MOST_ANSWERS = 5
 const GIT_CONFIG = join(WORK, '.git/config')
 const GOAL = 'Find the answers.'
+const SPECIFIED = '# Answers\n\nFind the answers.\n'
+const WAITS = 'max_wait = "20m"\n'
 const SETTINGS = `keep_awake = false
 rounds = 14
 
@@ -842,6 +902,9 @@ function difference(a: State | null, b: State | null): string {
 /** What is made to find out whether there is room, and removed. */
 const PROBE = /^\/work\/\.[0-9a-f-]{36}\.tmp$/
 
+/** What is laid where the sandboxes of several agents would each make one, and removed. */
+const TRACE = /\/\.(?:agents|aws|codex|git)$/
+
 function isOurs(path: string): boolean {
   return [
     join(HOME, '.codemachine'),
@@ -849,5 +912,7 @@ function isOurs(path: string): boolean {
     join(WORK, '.codex-flow/runtime'),
     '/tmp',
     join(WORK, '.git/config'),
+    // It makes the folders that an agent is given, and takes them back if nothing is in them.
+    join(WORK, 'notes'),
   ].some(folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`))
 }

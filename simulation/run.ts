@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { seedOf } from './agent.ts'
 import { BUGS } from './bugs.ts'
 import type { Disturbance } from './kernel.ts'
 import { type Broken, type Played, planOf, playNight } from './night.ts'
@@ -48,7 +49,7 @@ async function main(): Promise<number> {
     if (played.broken !== null) console.log(`BROKEN ${played.broken.promise}: ${played.broken.what}`)
     return played.broken === null ? 0 : 1
   }
-  const asked = Array.from({ length: Number(values.nights) }, (_, at) => `${values.seed}-${at}`).map(seed => ({
+  const asked = Array.from({ length: Number(values.nights) }, (_, at) => seedOf(values.seed, at)).map(seed => ({
     seed,
     plan: planOf(seed),
   }))

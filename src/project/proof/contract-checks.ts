@@ -151,7 +151,7 @@ export async function tryControl(
   return tried && !signal.aborted ? { ...tried, diff } : null
 }
 
-/** Runs the checks of a sentence on a wrong version until one fails, then the others until one passes; null: interrupted. */
+/** Runs the checks of a sentence on a wrong version until one fails twice, then the others until one passes; null: interrupted. */
 async function tryChecks(
   own: readonly CheckOfSentence[],
   bystanders: readonly CheckOfSentence[],
@@ -163,6 +163,10 @@ async function tryChecks(
     if (status === 'not-started')
       return { result: 'not-tried', check: null, problem: problem ?? 'It could not be run.' }
     if (hasPassed(status)) continue
+    // A check that fails by chance does not see the version.
+    const again = await runOn(of)
+    if (again.status === 'broken-off') return null
+    if (hasPassed(again.status)) continue
     // If one of its own checks passes, the version runs too.
     const breaksAll = of.number > 1 || bystanders.length === 0 ? false : await allFail(bystanders, runOn)
     if (breaksAll === null) return null

@@ -152,6 +152,18 @@ describe('a wrong version', () => {
     expect(version?.diff).toContain('-  return text.toLowerCase()')
   })
 
+  test('is not caught by a check that fails on it only once, by chance', async () => {
+    const log = join(place.directory, 'runs-of-version')
+    await writeFile(log, '')
+    const { check: byChance } = check('S1', `printf . >> '${log}'; ! grep -qxE '.' '${log}'`)
+    const sentence = { id: 'S1', quote: '', kind: 'must', reason: null, checks: [byChance] } as const
+    const control = { summary: '', edits: [edit('text.toLowerCase()', 'text')] }
+    expect(await tryControl(sentence, control, { ...on, bystanders: [], mostMs: 30_000 }, means)).toMatchObject({
+      result: 'not-caught',
+    })
+    expect(await readFile(log, 'utf8')).toBe('..')
+  })
+
   test('is not caught where nothing fails on it', async () => {
     expect(await tried([edit('text.toLowerCase()', "'ab'")])).toMatchObject({ result: 'not-caught' })
   })
