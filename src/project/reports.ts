@@ -33,8 +33,8 @@ export interface EndReport {
   html: string | null
   /** A sentence about failed writes; null: none failed. */
   problem: string | null
-  /** Returns the card for a terminal of that many columns; empty without a report. */
-  card(place: Pick<CardOptions, 'columns' | 'isEndShown'>): CardLine[]
+  /** Returns the card for a terminal of that many columns; empty without a report. `hasSlash`: commands are those of the screen. */
+  card(place: Pick<CardOptions, 'columns' | 'isEndShown'> & { hasSlash?: boolean }): CardLine[]
 }
 
 /** Writes the reports of a session that has ended. Never rejects: a session does not fail for its report. */
@@ -54,7 +54,13 @@ export async function reportAtEnd({ records, id, named, resumable, sources }: En
     const problem = problems.length === 0 ? null : problems.join(' ')
     // The command to resume comes after the card.
     const typed = commandsOf(data, commands).filter(({ command }) => resumable && command !== commands.resume)
-    return { html, problem, card: place => cardOf(data, { ...place, commands: typed, full: html }) }
+    const slash = `/report · /diff · /sessions${resumable ? ' · /resume' : ''}`
+    const onScreen = [{ command: slash, what: 'goes on here', isOnCard: true as const }]
+    return {
+      html,
+      problem,
+      card: ({ hasSlash, ...place }) => cardOf(data, { ...place, commands: hasSlash ? onScreen : typed, full: html }),
+    }
   } catch (error) {
     return noReport(asSentence(`The report could not be made: ${messageOf(error)}`))
   }

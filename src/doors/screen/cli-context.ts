@@ -69,9 +69,13 @@ export interface Display {
   terminal?: { isTTY?: boolean; write(text: string): unknown }
   /** What is said beside the events, such as how to go on: whole lines. */
   say(text: string): void
-  /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort. */
+  /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort; `hasSlash`: whether slash commands can be typed next. */
   card(
-    lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone; file?: string }[],
+    lines: (place: {
+      columns: number
+      isEndShown?: boolean
+      hasSlash?: boolean
+    }) => readonly { text: string; tone: Tone; file?: string }[],
   ): void
   /** Told when a person can reach what runs, and with null when no longer. */
   reach(sessions: Reachable | null): void

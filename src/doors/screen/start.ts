@@ -10,12 +10,15 @@ import type { SlashCommand } from './composer/completion.ts'
 import type { Role, Theme } from './terminal/theme.ts'
 import { keyRows } from './view/key-overlay.ts'
 
-/** The start screen: the logo and the known facts, on at most `rows` lines of at most `columns` cells. `now`: Unix ms. */
-export function startLines(facts: StartFacts, { columns, rows, theme, now }: LiveOptions): string[] {
+/** The start screen: the logo (unless `hasLogo` is false) and the known facts, on at most `rows` lines of at most `columns` cells. `now`: Unix ms. */
+export function startLines(
+  facts: StartFacts,
+  { columns, rows, theme, now, hasLogo = true }: LiveOptions & { hasLogo?: boolean },
+): string[] {
   const all = factsOf(facts, now)
-  const logo = logoLines({ columns, rows, theme })
+  const logo = hasLogo ? logoLines({ columns, rows, theme }) : []
   const isTight = rows < 8
-  const head = isTight ? logo : [...logo, '']
+  const head = isTight || !hasLogo ? logo : [...logo, '']
   const shown = mostImportant(all, Math.min(rows - head.length, isTight ? 4 : all.length))
   let spare = rows - head.length - shown.length
   const lines = shown.flatMap(fact => {

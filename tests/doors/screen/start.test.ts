@@ -51,6 +51,11 @@ test('all that is known stands below the logo', () => {
   expect(shown[0]).toContain('████')
 })
 
+test('after a session has ended the logo does not come again', () => {
+  const shown = startLines(FACTS, { columns: 80, rows: 23, theme: plain, now: NOW, hasLogo: false })
+  expect(shown).toEqual(lines(FACTS, 80, 23).slice(6))
+})
+
 test('what is not known yet is shown as that', () => {
   expect(lines(NO_FACTS, 80, 23)).toContain('Login     …')
   expect(lines(NO_FACTS, 80, 23, spoken)).toContain('Login     not known yet')

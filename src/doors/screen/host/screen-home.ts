@@ -38,6 +38,8 @@ export class ScreenHome implements AsyncDisposable {
   /** Settled when the terminal was given back. */
   #lettingGo: Promise<void> = Promise.resolve()
   #choice: PromiseWithResolvers<StartChoice> | null = null
+  /** Whether the start screen comes again after a run. */
+  #stays = false
 
   private constructor(context: CliContext, options: RunOptions, records: Records, loaded: LoadedSettings) {
     const { settings } = loaded
@@ -115,6 +117,7 @@ export class ScreenHome implements AsyncDisposable {
     if (this.isLeft) return { kind: 'leave' }
     const choice = Promise.withResolvers<StartChoice>()
     this.#choice = choice
+    this.#stays = true
     const leave = () => this.#choose({ kind: 'leave' })
     this.#context.signal.addEventListener('abort', leave)
     const looking = new AbortController()
@@ -228,9 +231,13 @@ export class ScreenHome implements AsyncDisposable {
         isTTY: output.isTTY,
         write: text => this.#log !== null || output.write(text),
       },
-      say: text => (this.#log === null ? person.screen.say(text, 'strong') : this.#log.say(text)),
+      say: text => {
+        if (this.#log === null) person.screen.say(this.#stays ? text.replace(RESUME, '/resume $1') : text, 'strong')
+        else this.#log.say(text)
+      },
       card: lines => {
-        if (this.#log === null) person.screen.card(columns => lines({ columns, isEndShown: true }))
+        if (this.#log === null)
+          person.screen.card(columns => lines({ columns, isEndShown: true, hasSlash: this.#stays }))
         else this.#log.card(lines)
       },
       reach: reachable => {
@@ -239,6 +246,9 @@ export class ScreenHome implements AsyncDisposable {
     }
   }
 }
+
+/** What a limit needs to go on, `/resume` asks for. */
+const RESUME = /codemachine resume (\S+)(?: --\S+ \S+)*/
 
 function linesForLetGo(id: string, log: string): string {
   return `${id} continues without this terminal. To see it again: codemachine attach

@@ -50,7 +50,10 @@ function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: n
       }
       if (facts === null || showsSession) return []
       const space = !scrollback.hasLines || most < ROWS_FOR_START ? [] : ['']
-      return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
+      return [
+        ...space,
+        ...startLines(facts, { columns, rows: most - space.length, theme, now, hasLogo: state === null }),
+      ]
     },
     panel: panelOf(model, columns, now),
     queue,

@@ -53,7 +53,7 @@ test('what a model, a command, a task, a file name and a paste try with the term
   await seen.until('Marker three')
   isUnharmed(seen)
   open()
-  await seen.untilInAll('To continue: codemachine resume')
+  await seen.untilInAll(/To continue: (?:codemachine |\/)resume/)
   isUnharmed(seen)
   expect(rowsWith(seen.all(), 'marker two')).not.toEqual([])
   await started(seen)

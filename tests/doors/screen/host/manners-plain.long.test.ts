@@ -27,7 +27,7 @@ test('a terminal that answers no query is drawn on and takes keys like any other
   seen.type('twice')
   await seen.until(/Say it\n.*twice/)
   seen.press('enter')
-  await seen.untilInAll('To continue: codemachine resume')
+  await seen.untilInAll(/To continue: (?:codemachine |\/)resume/)
   seen.press('ctrl+d')
   await leavesAsFound(seen)
 })

@@ -59,7 +59,9 @@ test.each([
     await seen.until(rows => rowsWith(rows, 'modify the plan').length === 0)
 
     open()
-    await seen.untilInAll('To continue: codemachine resume')
+    await seen.untilInAll('/report · /diff · /sessions · /resume')
+    await seen.untilInAll('To continue: /resume')
+    expect(rowsWith(seen.all(), 'codemachine rewind')).toEqual([])
     await started(seen)
     fits('start screen again')
     seen.press('ctrl+d')

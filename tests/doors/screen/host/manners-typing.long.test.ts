@@ -24,7 +24,7 @@ test('ten thousand pasted lines are a chip at once, and the model gets them whol
   await seen.until('pasted] to the end')
   expect(rowsWith(seen.screen(), '9999:')).toEqual([])
   seen.press('enter')
-  await seen.untilInAll('To continue: codemachine resume')
+  await seen.untilInAll(/To continue: (?:codemachine |\/)resume/)
   const created = JSON.parse(/^.*"session-created".*$/m.exec(scene.recorded('journal.ndjson'))?.[0] ?? '{}')
   expect(created.goal).toBe(`Read this: ${lines.join('\n')} to the end`)
   seen.press('ctrl+d')

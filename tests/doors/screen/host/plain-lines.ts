@@ -30,7 +30,7 @@ export async function hearsWordsOnce(env: Record<string, string>, settings: stri
   seen.type('Say it')
   await seen.until('> Say it')
   seen.press('enter')
-  await seen.untilInAll('To continue: codemachine resume')
+  await seen.untilInAll(/To continue: (?:codemachine |\/)resume/)
   const all = seen.all()
   expect(all.join('\n')).not.toMatch(BOXES)
   expect(rowsWith(all, 'Over.')).toHaveLength(1)
