@@ -57,7 +57,7 @@ test('the title of the window says what goes on, and is given back', async () =>
   await seen.until(() => seen.title() === 'codemachine')
   seen.type('Name it\r')
   await seen.until('I wait.')
-  await seen.until(() => /R1 .* — Name it/.test(seen.title()))
+  await seen.until(() => /round 1 .* — Name it/.test(seen.title()))
   open()
   await seen.untilInAll(/To continue: (?:codemachine |\/)resume/)
   await seen.until(() => seen.title() === 'codemachine')
