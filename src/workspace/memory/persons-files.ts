@@ -40,6 +40,8 @@ interface PersonsFilesOptions {
 /** Largest file, in bytes: no person writes a larger one. */
 const MOST_BYTES = 1024 * 1024
 const MOST_FILES = 10
+/** Flushed, so that a power cut leaves no empty copy to restore. */
+const AS_COPY = { mode: 0o600, flush: true }
 /** Longest reported text of a changed file, in characters. */
 const MOST_FOUND = 2_000
 
@@ -59,8 +61,8 @@ export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOpti
       })
       if (held.length === 0) return
       mkdirSync(copies, { recursive: true, mode: 0o700 })
-      for (const [nth, { bytes }] of held.entries()) writeFileSync(join(copies, `${nth}`), bytes, { mode: 0o600 })
-      writeFileSync(`${index}.new`, JSON.stringify(held.map(({ path }) => path)), { mode: 0o600 })
+      for (const [nth, { bytes }] of held.entries()) writeFileSync(join(copies, `${nth}`), bytes, AS_COPY)
+      writeFileSync(`${index}.new`, JSON.stringify(held.map(({ path }) => path)), AS_COPY)
       renameSync(`${index}.new`, index)
     },
     async after() {
