@@ -84,7 +84,7 @@ export function formatRequest(request: AgentRequest): { text: string } | { probl
   if (problem !== null) return { problem }
   const text = JSON.stringify({ v: 1, ...request })
   if (Buffer.byteLength(text) <= inboxLimits.request) return { text }
-  return { problem: 'The task and its paths do not fit into 512 KiB; put the text into a file and name that file.' }
+  return { problem: 'The task and its paths do not fit into 512 KiB. Put the text into a file, and name that file.' }
 }
 
 /** Parses an untrusted request; or why it is invalid, a sentence. */

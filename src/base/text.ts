@@ -165,7 +165,7 @@ export function problemOfPromptSize(prompt: string): string | null {
   // A NUL counts three bytes: a file stores U+FFFD for it.
   const bytes = Buffer.byteLength(prompt.replaceAll('\0', '\uFFFD'))
   if (bytes <= MOST_BYTES) return null
-  return `The prompt has ${bytes} bytes, and may have at most ${MOST_BYTES} (1 MiB); put the text into a file and name that file.`
+  return `The prompt has ${bytes} bytes, and may have at most ${MOST_BYTES} (1 MiB). Put the text into a file, and name that file.`
 }
 
 /** Parses `2G`, `1.5 GB`, `500M` or `800k` to bytes, by 1024; null: another text. */

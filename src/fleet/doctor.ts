@@ -372,6 +372,6 @@ async function checkRemote({ env, world }: CheckRun, program: string, repo: stri
   return warning(
     'remote',
     `${shown} does not let this machine in: ${why}`,
-    'Each worker needs access of its own: a key of ssh without a passphrase or in an agent, or a credential helper of git.',
+    'Each worker needs its own access: an ssh key (without a passphrase, or in ssh-agent), or a git credential helper.',
   )
 }

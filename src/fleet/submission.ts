@@ -90,9 +90,7 @@ export function timeAfter(now: number): v.GenericSchema<unknown, Date> {
     v.string(),
     v.transform(text => parseTime(text, now)),
     v.date(),
-    v.description(
-      'a time of day such as "22:00", or a date and time of at most a year from now such as "2026-11-22T07:00"',
-    ),
+    v.description('a time of day, such as "22:00", or a date and time within a year, such as "2026-11-22T07:00"'),
   )
 }
 

@@ -502,7 +502,7 @@ export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
     if (name === null) continue
     throw new UserError(
       'CM0904',
-      `${id} has a gate with a secret (${truncate(gate.name, 60)}), which codemachine does not store; write "$${name}" instead in the file of the gate, and add --reread-gates.`,
+      `${id} has a gate with a secret (${truncate(gate.name, 60)}), which codemachine does not store. Write "$${name}" instead in the file of the gate, and add --reread-gates.`,
     )
   }
 }

@@ -839,7 +839,7 @@ async function waitUntil(until: number, { clock, signal, onSlice, isOver }: Wait
 }
 
 function wordsForEndedLook(directory: string): string {
-  return `git could not read all files in ${directory} in the time of the session: raise --max-time, let git ignore large files, or check the disk.`
+  return `git could not read all files in ${directory} in the time of the session. Raise --max-time, let git ignore large files, or check the disk.`
 }
 
 function wordsForFullDisk(directory: string): string {

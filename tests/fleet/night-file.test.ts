@@ -186,7 +186,7 @@ repo = "https://u:pw@host/x.git"
     'night.toml:17:8: sessions[2].name: another session has the name "a" already; use another one.',
     'night.toml:18:9: sessions[2].after: no session of this file has the name "c"; the nearest is "a".',
     'night.toml:19:7: sessions[2].ref: is not the name of a branch, tag or commit.',
-    expect.stringMatching(/^night.toml:20:12: sessions\[2\].deadline: is "25:00"; use a time of day such as "22:00"/),
+    expect.stringMatching(/^night.toml:20:12: sessions\[2\].deadline: is "25:00"; use a time of day, such as "22:00"/),
     'night.toml:21:12: sessions[2].template: cannot be used: There is no template "buld"; did you mean "build"?',
     'night.toml:22:12: sessions[2].priority: is 5000; use a whole number from -1000 to 1000.',
     expect.stringMatching(/^night.toml:23:10: sessions\[2\].verify: is "npm test"; use a list of at most 50/),

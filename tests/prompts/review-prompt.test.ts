@@ -57,7 +57,7 @@ describe('what a reviewer is told', () => {
     expect(input).toContain('The check `npm test` passes.')
     expect(input).toContain('12 passed')
     expect(input).toContain('- tests/a.test.ts (deleted; of the check `npm test`)')
-    expect(input).toContain('do not agree if one weakens what is checked')
+    expect(input).toContain('Do not agree if one weakens a check')
     expect(input).toContain('- major: src/a.ts:3: It crashes. Fix: It must not.')
     expect(input).toContain((matter.diff ?? '').trim())
   })
@@ -68,20 +68,20 @@ describe('what a reviewer is told', () => {
     const doubts = ['blind'] as const
     const counterProofs = [{ ...proof, gate: 'npm test', tree: 't', made, madeCount: 1, through: made, doubts }]
     const input = reviewInput({ ...matter, counterProofs })
-    expect(input).toContain('- The check `npm test` failed earlier, and now passes without the work')
-    expect(input).toContain('do not agree unless the work itself is what makes the check pass')
+    expect(input).toContain('- The check `npm test` failed earlier, but now passes without the work')
+    expect(input).toContain('Agree only if the work itself makes the check pass')
     expect(reviewInput(matter)).not.toContain('without the work')
   })
 
   test('holds what the person said later, and that a diff goes on', () => {
     const input = reviewInput({ ...matter, said: ['Use tabs.', 'No, spaces.\nTwo.'], isCut: true })
     expect(input).toContain('- Use tabs.\n- No, spaces.\n  Two.\n')
-    expect(input).toContain('More files were changed than the diff names.')
+    expect(input).toContain('The diff does not list all changed files.')
   })
 
   test('says where there is nothing', () => {
     const input = reviewInput({ goal: 'G', gates: [], protectedFiles: [], earlier: [], diff: '' })
-    expect(input).toContain('There are no checks')
+    expect(input).toContain('No checks were run')
     expect(input).toContain('No file differs')
   })
 

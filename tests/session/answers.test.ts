@@ -112,13 +112,15 @@ test('an answer that cannot be used is said with its reason to the next round of
   const { events, inputs } = await run([says('A tree.'), says('{"word": 7}'), says('{"word":"tree"}'), says('Tall.')])
   const problems = ofType(events, 'answer-refused').map(({ round, name, problem }) => [round, name, problem])
   expect(problems).toEqual([
-    [1, 'word', expect.stringContaining('holds no answer')],
-    [2, 'word', '- `word` is 7; it has to be a text.'],
+    [1, 'word', expect.stringContaining('does not contain the requested')],
+    [2, 'word', '- `word` is 7; it must be a text.'],
   ])
-  expect(inputs[1]).toMatch(/^Say a word\.\n\nThe answer before this one could not be used, .*holds no answer/s)
-  expect(inputs[2]).toContain('- `word` is 7; it has to be a text.')
+  expect(inputs[1]).toMatch(
+    /^Say a word\.\n\nA program reads your answer, and could not use the last one:.*does not contain the requested/s,
+  )
+  expect(inputs[2]).toContain('- `word` is 7; it must be a text.')
   expect(inputs[2]).toContain(JSON.stringify(SCHEMA))
-  expect(inputs[3]).not.toContain('could not be used')
+  expect(inputs[3]).not.toContain('could not use the last one')
   const types = events.map(({ type }) => type)
   expect(types.indexOf('answer-refused')).toBeLessThan(types.indexOf('round-ended'))
 })
@@ -170,7 +172,7 @@ test('three in a row need a person; once they have looked at it, it may be refus
   })
   const again = await run([says('No.'), says('{"word":"tree"}'), says('Tall.')], { journal: first.events })
   expect(again.outcome).toEqual(END)
-  expect(again.inputs[0]).toContain('could not be used')
+  expect(again.inputs[0]).toContain('could not use the last one')
 })
 
 test('what a round is told stays below what codex takes in one turn, also with why its answer was refused', async () => {
@@ -185,7 +187,9 @@ test('what a round is told stays below what codex takes in one turn, also with w
   const { inputs } = await run([says('No.'), says('{"word":"tree"}')], { template: full })
   expect(inputs).toEqual([
     expect.stringMatching(/x\n\[… \d+ more characters\]$/),
-    expect.stringMatching(/x\n\[… \d+ more characters\]\n\nThe answer before this one could not be used, .*"s+"\}$/s),
+    expect.stringMatching(
+      /x\n\[… \d+ more characters\]\n\nA program reads your answer, and could not use the last one:.*"s+"\}$/s,
+    ),
   ])
   for (const input of inputs) expect(input.length).toBeLessThan(1_048_576)
 })
@@ -437,7 +441,10 @@ describe('the answer of a reviewer', () => {
     expect(ofType(events, 'answer-given')).toMatchObject([{ round: 1, name: 'review', value: JSON.parse(agrees) }])
     expect(ofType(events, 'review-ended').map(({ answer }) => answer?.verdict ?? null)).toEqual([null, 'agreed'])
     expect(ofType(events, 'warning')).toEqual([])
-    expect(inputs.slice(1)).toEqual(['Review it.', expect.stringMatching(/^Review it\.\n\nThe answer before this one/)])
+    expect(inputs.slice(1)).toEqual([
+      'Review it.',
+      expect.stringMatching(/^Review it\.\n\nA program reads your answer/),
+    ])
     expect(await outputs()).toEqual(['1-review.json'])
   })
 
@@ -446,7 +453,7 @@ describe('the answer of a reviewer', () => {
     const { outcome, events } = await reviewed([says(empty)])
     expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'read-reviews' } })
     expect(ofType(events, 'answer-refused').map(({ problem }) => problem)).toEqual(
-      Array(3).fill('The reviewer does not agree, and names nothing that is wrong.'),
+      Array(3).fill('The reviewer does not agree, but names no finding.'),
     )
     expect(stateOf(events)).toMatchObject({ refusedAnswers: {}, reviews: { withoutAnswer: 3 } })
   })

@@ -137,7 +137,7 @@ test('what was asked for is written down before the work, red first, and proved 
     'control S2 caught',
     'done-accepted',
   ])
-  expect(wholeInputs.find(input => input.includes('What was asked for is proved'))).toContain(
+  expect(wholeInputs.find(input => input.includes('checks prove the goal sentence by sentence'))).toContain(
     '- S1 (must, does not hold yet): "Make a."',
   )
 })
@@ -240,16 +240,16 @@ describe('an author', () => {
     })
     const { outcome } = await night.play1()
     expect(outcome).toMatchObject({ proof: 'proved' })
-    expect(inputs[1]).toContain('S1: the quote does not stand so in the goal: "Make z."')
+    expect(inputs[1]).toContain('S1: the goal does not contain this quote: "Make z."')
   })
 
-  promise('D79', 'A check that passes before the work, or cannot itself run, is sent back twice, and then said')
+  promise('D79', 'A check that passes before the work, or cannot run, is sent back twice, and then said')
   test('whose check passes before the work is sent back with what it printed, twice at most, and then it is said', async () => {
     const inputs: string[] = []
     const night = new Night({ contract: input => void inputs.push(input) })
     const { events } = await night.play1({}, { check: () => ({}) })
     expect(inputs).toHaveLength(3)
-    expect(inputs[1]).toContain('S1: its checks pass before any work was done.')
+    expect(inputs[1]).toContain('S1: its checks already pass before any work.')
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ version: 3 }])
   })
 
@@ -281,7 +281,7 @@ describe('an author', () => {
       const night = new Night({ contract: input => void inputs.push(input) })
       const { outcome, events } = await night.play1({}, { check: () => came })
       expect(inputs).toHaveLength(3)
-      expect(inputs[1]).toMatch(/- S1: check 1 cannot itself run[^-]*- S2: check 1 cannot itself run/)
+      expect(inputs[1]).toMatch(/- S1: check 1 cannot run[^-]*- S2: check 1 cannot run/)
       expect(outcome).toEqual({ kind: 'done', verified: false, proof: 'none' })
       expect(ofType(events, 'controls-written')).toEqual([])
       const { contract } = events.reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState('s'))
@@ -352,9 +352,9 @@ describe('a claim', () => {
       },
     )
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ heldOut: ['S1', 'S2'], problem: null }])
-    const told = wholeInputs.filter(input => input.includes('What was asked for is proved')).join('\n')
+    const told = wholeInputs.filter(input => input.includes('checks prove the goal sentence by sentence')).join('\n')
     expect(told).toContain('S1 does not hold yet: "Make a."')
-    expect(told).toContain('Those of S1, S2 are not shown.')
+    expect(told).toContain('The checks of S1, S2 are not shown.')
     expect(told).not.toContain('a is missing')
     expect(told).not.toContain('check Make a.')
   })
@@ -463,9 +463,7 @@ test('a sentence that held and does not any more is told to the next round', asy
         name === 'S2-1' && tree === 'made' ? { status: 'failed', exitCode: 1 } : night.check(name, tree, null),
     },
   )
-  expect(inputs.at(-1)).toContain(
-    'This held before the last round, and does not any more. S2 does not hold yet: "Keep b."',
-  )
+  expect(inputs.at(-1)).toContain('The last round broke this requirement. S2 does not hold yet: "Keep b."')
 })
 
 describe('the person', () => {
@@ -511,7 +509,7 @@ describe('the person', () => {
     const { outcome, events } = await night.play1({}, editing({ 1: mistaken, 2: EDITED })())
     expect(outcome).toMatchObject({ proof: 'proved' })
     expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
-      expect.stringMatching(/contract\.toml:1: S1: the quote does not stand so in the goal: "Make z\."\.$/),
+      expect.stringMatching(/contract\.toml:1: S1: the goal does not contain this quote: "Make z\."\.$/),
     ])
     expect(ofType(events, 'contract-frozen')).toMatchObject([{ version: 1 }, { version: 2, by: 'person' }])
     expect(ofType(events, 'contract-drafted').at(-1)?.sentences).toMatchObject([{ checks: [{ run: 'mine' }] }])

@@ -88,7 +88,7 @@ describe('a person decides', () => {
     const { events, codes, replies } = await ask(WAY, [{ on: 'decision-asked', say: ['decide left', 'decide right'] }])
     expect(made(events)).toEqual([['left', null, 'person']])
     expect(codes).toEqual(['done', 'not-asked'])
-    expect(replies[1]).toBe('"way" of 20261120_1 has been decided already: left.')
+    expect(replies[1]).toBe('"way" of 20261120_1 was already decided: left.')
   })
 
   test.each([
@@ -275,12 +275,15 @@ test.each([
 )
 
 test.each([
-  [{ id: 'Way' }, 'has an id that is no word of small letters'],
-  [{ choices: [] }, 'has not 1 to 20 choices'],
-  [{ choices: [...WAY.choices, ...WAY.choices] }, 'has two choices of the same id'],
-  [{ default: 'up' }, 'has a default that is none of its choices'],
+  [{ id: 'Way' }, 'has an id that is not a lower-case word'],
+  [{ choices: [] }, 'must have 1 to 20 choices'],
+  [{ choices: [...WAY.choices, ...WAY.choices] }, 'has two choices with the same id'],
+  [{ default: 'up' }, 'has a default that is not one of its choices'],
   [{ default: 'other' }, 'has a default that needs a text'],
-  [{ choices: [{ id: 'edit', label: 'Edit it', opensFile: true }] }, 'has no file that could be opened'],
+  [
+    { choices: [{ id: 'edit', label: 'Edit it', opensFile: true }] },
+    'has a choice that opens a file, but names no file',
+  ],
 ] satisfies [Partial<Decision>, string][])(
   'a decision that no template may ask for is a bug: %j',
   async (wrong, words) => {

@@ -152,8 +152,8 @@ describe('gates', () => {
       begun: { gates: [gate('tests')] },
       gate: () => ({ status: 'failed', exitCode: 1 }),
     })
-    expect(inputs[0]).toContain('The check `tests` fails (exit code 1). It was like that before any work was done.')
-    expect(inputs[1]).toContain('It did so before any work was done, too.')
+    expect(inputs[0]).toContain('The check `tests` fails (exit code 1). It was the same before any work was done.')
+    expect(inputs[1]).toContain('It was the same before any work was done.')
     expect(ofType(events, 'session-ended')[0]?.outcome).toEqual({ kind: 'limit', limit: 'rounds' })
   })
 
@@ -638,7 +638,7 @@ describe('a review', () => {
       ofType(events, 'warning')
         .map(({ message }) => message)
         .join(),
-    ).toContain('could not be saved')
+    ).toContain('could not save the files from the start')
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 

@@ -124,7 +124,7 @@ describe('a claim in a scope', () => {
   test('that is refused is told to its next round, and not to a round of the next scope', async () => {
     const gate = ({ name }: Gate) => (name === 'check' ? FAILED : {})
     const ran = await play({ scopes: ['fix', 'next'], mostRounds: 2 }, { memory: claimsFrom(1), gate })
-    expect(ran.inputs[1]).toContain('The work was claimed done and the claim was refused')
+    expect(ran.inputs[1]).toContain('codemachine did not accept the claim that the work is done')
     expect(ran.inputs[2]).toBe('Go on with next.')
     expect(ran.outcome).toMatchObject({ kind: 'needs-person', reason: 'It has had 2 rounds.' })
     expect(ofType(ran.events, 'scope-left').map(({ outcome, step }) => [outcome, step])).toEqual([
@@ -271,7 +271,7 @@ describe('what is of the session itself', () => {
     )
     expect(state.notices.map(({ text }) => text)).toEqual([
       expect.stringMatching(/^The check `own` fails/),
-      expect.stringMatching(/^The work was claimed done and the claim was refused: The check `own` fails/),
+      expect.stringMatching(/^codemachine did not accept the claim that the work is done: The check `own` fails/),
     ])
     expect(state.ended?.outcome.kind).toBe('needs-person')
   })

@@ -338,7 +338,7 @@ test('rounds that leave everything as it was are told so, then think harder, the
     [3, 'another-way'],
     [4, 'more-effort'],
   ])
-  expect(inputs[3]).toContain('left all files as they were')
+  expect(inputs[3]).toContain('changed no file')
   expect(efforts).toEqual([null, null, null, null, 'high'])
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', exitCode: 5 })
 })
@@ -584,7 +584,7 @@ test('a claim of a round that failed is refused then and there, and the next rou
     memory: rounds => (rounds === 1 ? CLAIMED : UNCLAIMED),
   })
   expect(ofType(events, 'done-refused')).toMatchObject([{ round: 1, reason: 'round-not-completed' }])
-  expect(inputs[1]).toContain('claim was refused')
+  expect(inputs[1]).toContain('did not accept the claim')
 })
 
 test('what a round was told is told again if that round did not count', async () => {
@@ -595,9 +595,9 @@ test('what a round was told is told again if that round did not count', async ()
     memory: rounds => (rounds === 1 ? CLAIMED : UNCLAIMED),
   })
   expect(inputs).toHaveLength(4)
-  expect(inputs[1]).toContain('claim was refused')
-  expect(inputs[2]).toContain('claim was refused')
-  expect(inputs[3]).not.toContain('claim was refused')
+  expect(inputs[1]).toContain('did not accept the claim')
+  expect(inputs[2]).toContain('did not accept the claim')
+  expect(inputs[3]).not.toContain('did not accept the claim')
 })
 
 promise('D3')

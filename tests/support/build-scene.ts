@@ -122,7 +122,7 @@ export function smallBuild(scene: () => Scene) {
   const isMade = (part: string) => readAt(scene(), `${part}/part.txt`) !== null
   // Of an agent that was cut off nobody knows whether it had finished.
   const isRefused = ({ userTexts }: ModelRequest, task: string) =>
-    userTexts.some(text => text.includes('is not taken for it') && text.includes(`${task} (`))
+    userTexts.some(text => text.includes('does not accept that') && text.includes(`${task} (`))
   const left = (request: ModelRequest) => [
     ...(isMade('back') && !isRefused(request, 'T1') ? [] : [runAgent('backend-dev', 'T1: make the back', ['back'])]),
     ...(isMade('front') && !isRefused(request, 'T2')

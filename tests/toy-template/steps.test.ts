@@ -610,6 +610,6 @@ test('a change of plan is left out in words where the template has none, and the
   expect(ofType(events, 'replanned')).toMatchObject([{ round: 0, files: [] }])
   expect(ofType(events, 'held')).toHaveLength(1)
   expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
-    'A session of the template toy cannot change its plan, so what was asked for is left out; to tell its agents something, use codemachine steer.',
+    'A session of the template toy cannot change its plan, so codemachine ignores the request. To tell its agents something: codemachine steer',
   ])
 })

@@ -85,18 +85,18 @@ function sentence(place: string, { keyword, value, wanted, named, error }: Mista
       return `${place} has no field "${named}", which is required.`
     case 'additionalProperties':
     case 'unevaluatedProperties':
-      return `${place} has a field "${named}", which was not asked for; leave it out.`
+      return `${place} has a field "${named}", which the schema does not allow; leave it out.`
     case 'type':
-      return `${place} is ${shown(value)}; it has to be ${typesIn(wanted)}.`
+      return `${place} is ${shown(value)}; it must be ${typesIn(wanted)}.`
     case 'enum':
-      return `${place} is ${shown(value)}; it has to be one of ${Array.isArray(wanted) ? wanted.map(shown).join(', ') : shown(wanted)}.`
+      return `${place} is ${shown(value)}; it must be one of ${Array.isArray(wanted) ? wanted.map(shown).join(', ') : shown(wanted)}.`
     case 'const':
-      return `${place} is ${shown(value)}; it has to be ${shown(wanted)}.`
+      return `${place} is ${shown(value)}; it must be ${shown(wanted)}.`
     case 'pattern':
-      return `${place} is ${shown(value)}; it has to match ${String(wanted)}.`
+      return `${place} is ${shown(value)}; it must match ${String(wanted)}.`
     default:
       return CHOICES.has(keyword)
-        ? `${place} is ${shown(value)}, which has none of the shapes that it may have.`
+        ? `${place} is ${shown(value)}, which fits none of the allowed forms.`
         : `${place} is ${shown(value)}: ${error}`
   }
 }

@@ -62,8 +62,7 @@ const MOST_VALUES = 20_000
  * objects; it is not validated here. Takes linear time. Pure.
  */
 export function parseAnswer(message: string | null, schema: JsonSchema): Parsed<unknown> {
-  if (message === null || message.trim() === '')
-    return refused('The last message is empty, and an answer was asked for.')
+  if (message === null || message.trim() === '') return refused('The last message is empty; an answer was expected.')
   const size = sizeProblem(message)
   if (size !== null) return refused(size)
   const text = message.replace(CONTROL, '').trim()
@@ -77,9 +76,8 @@ export function parseAnswer(message: string | null, schema: JsonSchema): Parsed<
 /** Describes a refused answer for the next round. */
 export function refusedAnswerNote(problem: string, { schema }: Pick<AskedAnswer, 'schema'>): string {
   const shape = JSON.stringify(schema)
-  const asked =
-    shape.length > MOST_SCHEMA_CHARACTERS ? '' : `\n\nThe shape that was asked for, as JSON Schema:\n${shape}`
-  return `The answer before this one could not be used, for a program reads it:\n${problem}\n\nEnd with one JSON object in the shape that was asked for, and with nothing beside it.${asked}`
+  const asked = shape.length > MOST_SCHEMA_CHARACTERS ? '' : `\n\nThe requested format, as JSON Schema:\n${shape}`
+  return `A program reads your answer, and could not use the last one:\n${problem}\n\nEnd with one JSON object in the requested format, and nothing else.${asked}`
 }
 
 const MOST_SCHEMA_CHARACTERS = 16_000
@@ -128,12 +126,11 @@ function amongWords(text: string, fields: ReadonlySet<string>): Parsed<unknown> 
   const found = answers.length > 0 ? answers : others
   const [first] = found
   if (first === undefined) return refused(NO_ANSWER)
-  if (found.length > 1)
-    return refused(`There are ${found.length} JSON objects in it, and one is to be the answer. Give one alone.`)
+  if (found.length > 1) return refused(`The message has ${found.length} JSON objects. Give only one.`)
   return first
 }
 
-const NO_ANSWER = 'The last message holds no answer: it is not the JSON object that was asked for.'
+const NO_ANSWER = 'The last message does not contain the requested JSON object.'
 
 /** Limit of scanned characters: a text with unclosed braces is scanned again from each brace. */
 const MOST_LOOKED_AT = 1024 * 1024
@@ -165,7 +162,7 @@ function objectsIn(text: string, fields: ReadonlySet<string>): Found {
   return found
 }
 
-const BREAKS_OFF = refused('The answer breaks off before its end. Make it shorter, or close what is open.')
+const BREAKS_OFF = refused('The answer ends too early. Make it shorter, or close its brackets and quotes.')
 
 function hasAny(value: unknown, fields: ReadonlySet<string>): boolean {
   return fields.size === 0 || Object.keys(Object(value)).some(key => fields.has(key))

@@ -198,5 +198,5 @@ export function sessionIn({ predicateType, predicate }: Statement): SessionPredi
 
 function placeOf(issue: v.BaseIssue<unknown>): string {
   const place = (issue.path ?? []).map(({ key }) => String(key)).join('.')
-  return `${place || 'all of it'} ${issue.input === undefined ? 'is missing' : 'is not what it has to be'}`
+  return `${place || 'all of it'} ${issue.input === undefined ? 'is missing' : 'has a wrong value'}`
 }

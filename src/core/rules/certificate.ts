@@ -380,5 +380,5 @@ function placeOf(issue: v.BaseIssue<unknown>): string {
     .map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
     .slice(1)
-  return `${place} ${issue.input === undefined ? 'is missing' : 'is not what it has to be'}`
+  return `${place} ${issue.input === undefined ? 'is missing' : 'has a wrong value'}`
 }

@@ -205,7 +205,7 @@ export type ContractText = Pick<Draft, 'sentences' | 'uncovered'>
 export function readContract(value: unknown, goal: string): Parsed<ContractText> {
   const { sentences } = value as { sentences: readonly Omit<Sentence, 'id'>[] }
   if (sentences.length > MOST.sentences)
-    return no([`There are ${sentences.length} sentences; group them, so that there are at most ${MOST.sentences}.`])
+    return no([`There are ${sentences.length} sentences; group them into at most ${MOST.sentences}.`])
   if (sentences.length === 0) return no(['There is no sentence.'])
   const words = collapsed(goal)
   const problems = sentences.flatMap((each, at) => problemsOf(each, words).map(problem => `S${at + 1}: ${problem}`))
@@ -236,7 +236,7 @@ export function readControls(value: unknown, most: number): Parsed<readonly Cont
   const usable = versions.filter(({ edits }) => edits.length > 0 && edits.length <= MOST.edits)
   const wrong = usable.flatMap(({ edits }) => edits).find(({ path }) => !isInside(path))
   if (wrong !== undefined) return no([`"${truncate(wrong.path, MOST.path)}" is no path inside the project.`])
-  if (usable.length === 0) return no(['There is no version that changes anything.'])
+  if (usable.length === 0) return no(['No version changes anything.'])
   const bounded = usable.slice(0, Math.min(most, MOST.versions)).map(({ summary, edits }) => ({
     summary: truncate(summary.trim(), MOST.reason),
     edits: edits.map(edit => ({ ...edit, text: edit.text.slice(0, MOST.text) })),
@@ -258,9 +258,9 @@ function problemsOf({ quote, kind, reason, checks }: Omit<Sentence, 'id'>, goal:
   const found = words !== '' && goal.includes(words)
   const isWithoutReason = kind === 'not-checkable' && (reason === null || reason.trim() === '')
   return [
-    ...(found ? [] : [`the quote does not stand so in the goal: "${truncate(words, 200)}"`]),
-    ...(isWithoutReason ? ['it says not why no check can tell'] : []),
-    ...(asksFor(kind) && checks.length === 0 ? [`it is of the kind "${kind}", and has no check`] : []),
+    ...(found ? [] : [`the goal does not contain this quote: "${truncate(words, 200)}"`]),
+    ...(isWithoutReason ? ['it gives no reason why no check can test it'] : []),
+    ...(asksFor(kind) && checks.length === 0 ? [`it is of the kind "${kind}", but has no check`] : []),
     ...(checks.length > MOST.checks ? [`it has more than ${MOST.checks} checks`] : []),
     ...(asksFor(kind) ? checks.flatMap(checkProblems) : []),
   ]
@@ -274,7 +274,7 @@ function checkProblems({ run, seconds, files }: Check): string[] {
     ...(seconds >= 1 && seconds <= MOST.seconds ? [] : [`a check takes 1 to ${MOST.seconds} seconds`]),
     ...(files.length > MOST.files ? [`a check has at most ${MOST.files} files`] : []),
     ...(files.some(file => file.text.length > MOST.text) ? [`a file has at most ${MOST.text} characters`] : []),
-    ...(wrong === undefined ? [] : [`"${truncate(wrong, MOST.path)}" is no path inside the folder of the check`]),
+    ...(wrong === undefined ? [] : [`"${truncate(wrong, MOST.path)}" is not a path inside the folder of the check`]),
     ...(new Set(paths).size < paths.length ? ['two files of a check have the same path'] : []),
   ]
 }
@@ -363,7 +363,7 @@ export function flawsOf({ sentences }: ContractText, runs: readonly CheckRun[]):
     const came = checks.flatMap((_, at) => runOf(runs, id, at + 1) ?? [])
     const broken = came.find(({ cannotRun, status }) => cannotRun || status === 'timed-out')
     if (broken !== undefined) {
-      const why = broken.status === 'timed-out' ? 'does not come to its end in time' : 'cannot itself run'
+      const why = broken.status === 'timed-out' ? 'does not finish in time' : 'cannot run'
       return [{ sentence: id, isUnusable: true, problem: `check ${broken.check} ${why}.${printed(broken)}` }]
     }
     const failed = came.find(({ status }) => !hasPassed(status))
@@ -372,13 +372,13 @@ export function flawsOf({ sentences }: ContractText, runs: readonly CheckRun[]):
         {
           sentence: id,
           isUnusable: true,
-          problem: `it is to be true before the work, and check ${failed.check} fails.${printed(failed)}`,
+          problem: `it must be true before the work, but check ${failed.check} fails.${printed(failed)}`,
         },
       ]
     // A check that was added later has no result from before the work.
     const passesAlready = kind === 'must' && came.length > 0 && failed === undefined
     return passesAlready
-      ? [{ sentence: id, isUnusable: false, problem: 'its checks pass before any work was done.' }]
+      ? [{ sentence: id, isUnusable: false, problem: 'its checks already pass before any work.' }]
       : []
   })
 }
@@ -660,7 +660,7 @@ export function wordsForFailedSentences(contract: ContractState, failed: readonl
   const lines = sentences.map(sentence => `- ${wordsForFailed(sentence, contract.runs)}`)
   // A person reads only the first line.
   const which = sentences.map(({ id, quote }) => `${id} "${truncate(collapsed(quote), 100)}"`).join(', ')
-  return `not all that was asked for holds: ${which}\n${lines.join('\n')}`
+  return `these requirements are not met: ${which}\n${lines.join('\n')}`
 }
 
 /** Describes a failing sentence for a round. */
@@ -691,9 +691,9 @@ export function contractInInput(contract: ContractState | null, file: string): s
   })
   const hidden = shown.filter(({ isHeldOut }) => isHeldOut).map(({ id }) => id)
   return [
-    `What was asked for is proved sentence by sentence before done is believed, by checks that somebody else wrote before the work. They run on a copy of the files, and each is tried on wrong versions, too. Do the work as it was asked for; write nothing that works only for a check.`,
+    `Before codemachine accepts done, checks prove the goal sentence by sentence. Somebody else wrote these checks before the work. They run on a copy of the files, and are also tried on wrong versions. Do what the goal asks for; write nothing that works only for a check.`,
     clipEnd(lines.join('\n'), MOST_TOLD),
-    `The checks stand in \`${file}\`, to read: nobody looks at what is changed there.${hidden.length === 0 ? '' : ` Those of ${hidden.join(', ')} are not shown.`}`,
+    `You can read the checks in \`${file}\`; changes there have no effect.${hidden.length === 0 ? '' : ` The checks of ${hidden.join(', ')} are not shown.`}`,
   ].join('\n\n')
 }
 

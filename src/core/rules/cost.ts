@@ -61,7 +61,7 @@ export function costAfter(cost: Cost, usage: ThreadUsage, prices: readonly Model
 export function problemOfModel(prices: readonly ModelPrice[], model: string | null): string | null {
   if (model === null) return 'Codex does not report its model, so --max-cost cannot be enforced; name one with --model.'
   if (priceOf(prices, model) !== null) return null
-  return `The model ${model} has no price, so --max-cost cannot be enforced; write [prices."${model}"] with in, cached and out per million tokens into your config.toml.`
+  return `The model ${model} has no price, so --max-cost cannot be enforced. Write [prices."${model}"] with in, cached and out per million tokens into your config.toml.`
 }
 
 /**

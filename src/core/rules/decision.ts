@@ -99,14 +99,15 @@ export function checkedDecision(decision: Decision): Decision {
 /** Returns the rest of a sentence that starts with the decision's id; null: no problem. */
 function problemOf({ id, title, choices, default: usual, file }: Decision): string | null {
   const ids = choices.map(choice => choice.id)
-  if (!ID.test(id) || !ids.every(each => ID.test(each))) return 'has an id that is no word of small letters'
+  if (!ID.test(id) || !ids.every(each => ID.test(each))) return 'has an id that is not a lower-case word'
   if (title.trim() === '') return 'has no title'
-  if (ids.length === 0 || ids.length > MOST_CHOICES) return `has not 1 to ${MOST_CHOICES} choices`
-  if (new Set(ids).size < ids.length) return 'has two choices of the same id'
-  if (file === undefined && choices.some(({ opensFile }) => opensFile)) return 'has no file that could be opened'
+  if (ids.length === 0 || ids.length > MOST_CHOICES) return `must have 1 to ${MOST_CHOICES} choices`
+  if (new Set(ids).size < ids.length) return 'has two choices with the same id'
+  if (file === undefined && choices.some(({ opensFile }) => opensFile))
+    return 'has a choice that opens a file, but names no file'
   if (usual === null) return null
   const chosen = choices.find(choice => choice.id === usual)
-  if (chosen === undefined) return 'has a default that is none of its choices'
+  if (chosen === undefined) return 'has a default that is not one of its choices'
   return chosen.text === 'must' ? 'has a default that needs a text' : null
 }
 
@@ -152,7 +153,7 @@ function notAsked({ decision: meant }: DecisionAnswer, { id, decision, decided, 
   if (ended !== null) return { code: 'not-asked', message: `${id} has ended, so it takes no more decisions.` }
   if (decided !== null && (meant === undefined ? decision === null : meant === decided.id)) {
     const by = decided.by === 'default' ? ', by default' : ''
-    return { code: 'not-asked', message: `"${decided.id}" of ${id} has been decided already: ${decided.choice}${by}.` }
+    return { code: 'not-asked', message: `"${decided.id}" of ${id} was already decided: ${decided.choice}${by}.` }
   }
   const open = decision === null ? 'nothing' : `about "${decision.id}"`
   return {

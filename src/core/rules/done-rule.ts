@@ -36,7 +36,7 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
   }
 
   if (round.outcome.class !== 'worked') {
-    return refused('round-not-completed', 'the round that claimed it did not come to its end.')
+    return refused('round-not-completed', 'the round that claimed it was cut off.')
   }
   if (memory.problems.length > 0) {
     const files = memory.problems.map(problem => problem.file).join(' and ')
@@ -56,7 +56,7 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
   if (round.treeBefore !== round.treeAfter) {
     return refused(
       'tree-changed',
-      `the round that claimed it still changed ${count(round.changedCount, 'file')} (${some(round.changed)}).`,
+      `the round that claimed it also changed ${count(round.changedCount, 'file')} (${some(round.changed)}).`,
     )
   }
   if (!isNothingDone(memory, round, work)) return { kind: 'nominated', by, tree: round.treeAfter, whyNothing: null }
@@ -76,9 +76,9 @@ function isNothingDone(
   return tasks.length === 0 && (!hasChangedFiles || treeAfter === start)
 }
 
-const GOAL_CHANGED = 'the words of the person were changed, and have been put back.'
+const GOAL_CHANGED = "this round changed the person's words; codemachine restored them."
 const NOTHING_DONE =
-  'nothing has been done: tasks.json has no task, and no file has changed since the work on this goal began.'
+  'nothing has been done: tasks.json has no task, and no file has changed since the start of this goal.'
 const NO_REASON =
   'nothing has been done, and MAIN.md does not say why nothing is needed. Write the reason under the heading ## Why nothing is needed, or do what the goal asks for.'
 
@@ -199,7 +199,7 @@ function causesOfTree(isAsked: boolean, isProtectedChanged: boolean): ReviewCaus
   return [...(isAsked ? ['asked' as const] : []), ...(isProtectedChanged ? ['protected' as const] : [])]
 }
 
-const SAID_MORE = 'a person has said something meanwhile that no round has been told yet.'
+const SAID_MORE = 'a person sent a message that no round has read yet.'
 
 /** Returns the step after the review of this claim, or asks for a review if one is missing and allowed. */
 function afterReviews(state: SessionState, tree: string, causes: readonly ReviewCause[]): ProofStep {
@@ -221,7 +221,7 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
   return { kind: 'refuse', reason: 'review-findings', detail: wordsForFindings(last.summary, fresh) }
 }
 
-const CHANGED_AFTER = `The reviewer agreed, but something was changed or said after that, and no more than ${MOST_REVIEWS} reviews are made.`
+const CHANGED_AFTER = `The reviewer agreed, but then files changed or a person sent a message. A session has at most ${MOST_REVIEWS} reviews.`
 
 /** Returns an end that needs a person. Only this goal ends (`goalOnly`); queued sessions still run. */
 function end({ gates }: SessionState, reason: string): ProofStep {
@@ -244,7 +244,7 @@ function beforeWork({ before, addedGates, savepoint }: SessionState): readonly G
 function wordsForFailed(failed: readonly GateResult[], before: readonly GateResult[]): string {
   const told = failed.map(result => {
     const wasBad = before.some(({ gate, status }) => gate === result.gate && !hasPassed(status))
-    return describeGate(result) + (wasBad ? ' It did so before any work was done, too.' : '')
+    return describeGate(result) + (wasBad ? ' It was the same before any work was done.' : '')
   })
   return told.join('\n')
 }
@@ -254,7 +254,7 @@ function wordsForFindings(summary: string, findings: readonly Finding[]): string
     const place = file === null ? '' : ` ${file}${line === null ? '' : `:${line}`}:`
     return `\n- ${severity}:${place} ${problem} Fix: ${mend}`
   })
-  return `a reviewer with fresh eyes does not agree. ${summary}${list.join('')}`
+  return `an independent reviewer does not agree. ${summary}${list.join('')}`
 }
 
 const MOST_STRAYED = 10
@@ -262,5 +262,5 @@ const MOST_STRAYED = 10
 function wordsForStrayed(paths: readonly string[]): string {
   const shown = paths.slice(0, MOST_STRAYED).join('; ')
   const more = paths.length > MOST_STRAYED ? `; and ${paths.length - MOST_STRAYED} more` : ''
-  return `each time the checks run they change files that they check (${shown}${more}), or somebody else does, so nothing shows that all of them pass on the same files. Have them write to where git ignores it.`
+  return `files change whenever the checks run (${shown}${more}). So nothing shows that all checks pass on the same files. Have the checks write to paths that git ignores.`
 }

@@ -5,17 +5,17 @@ import type { GateResult, GateTime, RoundOutcome } from '../events/outcome.ts'
 
 /** Asks the agent to end its running round. It does not show numbers that are left. */
 export const WIND_DOWN =
-  'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, note in MAIN.md and tasks.json what is done, what is not and what comes next, and end your turn.'
+  'Your time for this round is over. Stop safely: leave nothing half-changed, and start nothing new. Note in MAIN.md and tasks.json what is done, what is not, and what comes next. Then end your turn.'
 
 /** Asks a reviewer to end its review. */
 export const WIND_DOWN_REVIEW =
-  'This review ends now. Look at nothing more, and give your answer, in the shape that was asked for, from what you have seen.'
+  'Your time for this review is over. Read nothing more. Answer now, in the requested format, from what you have seen.'
 
 /** Replaces `WIND_DOWN` in a round whose last message is an answer. */
-export const WIND_DOWN_ANSWER = `${WIND_DOWN} Give your answer in the shape that was asked for, from what you have done and seen.`
+export const WIND_DOWN_ANSWER = `${WIND_DOWN} Answer in the requested format, from what you have done and seen.`
 
 /** Input of a turn that continues after the connection to the model broke. */
-export const CARRY_ON = 'The connection broke off. Go on where you were.'
+export const CARRY_ON = 'The connection was interrupted. Continue where you were.'
 
 /** A message at the start of the next round's input. `text`: its exact words. */
 export interface Notice {
@@ -30,20 +30,20 @@ type NoticeSource = 'person' | 'gate' | 'codemachine'
 
 /** Notice for the round after a crash of codemachine. */
 export function cutOffNotice(): Notice {
-  return own('The work was cut off before it came to a stop. Look at its state before you go on.')
+  return own('The last round was cut off. Look at the state of the work before you continue.')
 }
 
 /** Notice for the round after one that ended during a command. `command`: in the agent's words. */
 export function commandCutOffNotice(command: string): Notice {
   return own(
-    `The last round ended while this command still ran, and the command was ended with it: ${shortCommand(command)}. What it was to write may be missing. See what it has done, run it again if it is needed, and wait for its end before you end your turn.`,
+    `When the last round ended, this command was still running, so codemachine ended it: ${shortCommand(command)}. Its output may be incomplete. Check what it did, and run it again if you need it. Wait for its end before you end your turn.`,
   )
 }
 
 /** Notice for the round after one that left processes running. `commands`: their command lines. */
 export function leftRunningNotice(commands: readonly string[]): Notice {
   return own(
-    `The last round had left this running, and it was ended after the round: ${commands.map(shortCommand).join('; ')}. Nothing that a round starts outlives it; start it again if you need it.`,
+    `The last round left this running, and codemachine ended it: ${commands.map(shortCommand).join('; ')}. codemachine ends everything that a round leaves running. Start it again if you need it.`,
   )
 }
 
@@ -57,81 +57,79 @@ const COMMAND_CHARACTERS = 200
 
 /** Notice for the round after one that a person interrupted. */
 export function interruptedNotice(): Notice {
-  return own('A person interrupted the last round in the middle. Look at the state of the work before you go on.')
+  return own('A person interrupted the last round. Look at the state of the work before you continue.')
 }
 
 /** Notice for the round after a plan change. */
 export function replannedNotice(): Notice {
-  return own(
-    'A person had the plan changed. MAIN.md and tasks.json are right as they are now, whatever was done before; read them again.',
-  )
+  return own('A person had the plan changed. Read MAIN.md and tasks.json again: only their current content counts.')
 }
 
 /** Notice of a person's message that no turn could accept, or whose round is retried. */
 export function personNotice(text: string, about: Pick<EventOf<'steered'>, 'agent' | 'answers'> = {}): Notice {
   const { agent, answers } = about
-  const to = agent === undefined ? '' : `, to ${agent}, who was at work for the round`
+  const to = agent === undefined ? '' : `, to ${agent}, an agent of that round`
   const lead = answers === undefined ? 'A person says' : `A person answers ${answers}`
   return { from: 'person', text: `${lead}${to}: ${text}` }
 }
 
 /** Notice why the last round's claim was refused. */
 export function refusalNotice(detail: string): Notice {
-  return { ...own(`The work was claimed done and the claim was refused: ${detail}`), isOfProof: true }
+  return { ...own(`codemachine did not accept the claim that the work is done: ${detail}`), isOfProof: true }
 }
 
 /** Notice of a contract sentence that no longer holds. */
 export function sentenceNotice(words: string): Notice {
-  return own(`This held before the last round, and does not any more. ${words}`)
+  return own(`The last round broke this requirement. ${words}`)
 }
 
 /** Notice of the repository settings that the last round changed. */
 export function restoredNotice(paths: readonly string[]): Notice {
   return own(
-    `These files of the repository's own settings were changed and have been put back: ${paths.join(', ')}. Leave them as they are.`,
+    `These settings files of the repository were changed, and codemachine restored them: ${paths.join(', ')}. Do not change them.`,
   )
 }
 
 /** Notice of an unusable memory file, and why. */
 export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): Notice {
-  const kept = problem.setAside === null ? '' : ` Its content is kept as ${problem.setAside}.`
-  const restored = problem.restored ? ' The last good version is restored.' : ''
-  return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`)
+  const kept = problem.setAside === null ? '' : ` Its content is saved as ${problem.setAside}.`
+  const restored = problem.restored ? ' codemachine restored the last good version.' : ''
+  return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Update it first.`)
 }
 
 /** Notice for the round after one that changed the person's words. */
 export function goalNotice({ file, how, restored }: EventOf<'goal-restored'>): Notice {
   const what =
     file === 'MAIN.md'
-      ? `The goal in MAIN.md was ${how}${restored ? ', and has been put back' : ''}`
-      : `${file} was ${how}${restored ? ', and has been put back' : ''}`
+      ? `The goal in MAIN.md was ${how}${restored ? ', and codemachine restored it' : ''}`
+      : `${file} was ${how}${restored ? ', and codemachine restored it' : ''}`
   return own(
-    `${what}: it holds the person's own words, which nobody but them changes. Work towards all that they ask for, and look whether what was planned since then leaves out a part of it.`,
+    `${what}. These are the person's own words: only the person changes them. Work on everything that they ask for. Check whether your plan leaves out a part.`,
   )
 }
 
 /** Notice for the round after one that touched files of a gate. */
 export function protectedNotice(files: EventOf<'protected-changed'>['files']): Notice {
   const list = files.map(({ path, how }) =>
-    how === 'skipped' ? `${path} (tests marked to be skipped)` : `${path} (${how})`,
+    how === 'skipped' ? `${path} (marks tests as skipped)` : `${path} (${how})`,
   )
   return own(
-    `These files are what the work is checked with, and the last round touched them: ${list.join(', ')}. A reviewer will look at each such change before the work counts as done. Take back what was not necessary.`,
+    `The last round changed these files, which check the work: ${list.join(', ')}. A reviewer looks at each of these changes before the work counts as done. Undo those that were not necessary.`,
   )
 }
 
 /** Notice of a gate that did not pass; `hasWorked`: true if the session had changed files by then. */
 export function gateNotice(when: GateTime, result: GateResult, hasWorked = false): Notice {
-  const early = hasWorked ? 'when it was made a check of this work' : 'before any work was done'
-  const since = when === 'before' ? ` It was like that ${early}.` : ''
+  const early = hasWorked ? 'when it became a check of this work' : 'before any work was done'
+  const since = when === 'before' ? ` It was the same ${early}.` : ''
   return { from: 'gate', text: `${describeGate(result)}${since}` }
 }
 
 const HOW_GATES_END = {
   passed: 'passes',
-  'timed-out': 'did not come to its end in time',
+  'timed-out': 'did not finish in time',
   'not-started': 'could not be run',
-  'broken-off': 'was broken off',
+  'broken-off': 'was interrupted',
 } as const
 
 /** Describes a gate's result, with the end of its output. */
@@ -139,12 +137,12 @@ export function describeGate({ gate, status, exitCode, problem, output }: GateRe
   const code = exitCode === null ? '' : ` (exit code ${exitCode})`
   const how = {
     ...HOW_GATES_END,
-    flaky: `is flaky: it failed${code}, and passed when it was run again on the same files`,
+    flaky: `is flaky: it failed${code}, then passed on the same files`,
     failed: `fails${code}`,
   }[status]
   const why = problem === null ? '' : ` ${problem}`
   const printed =
-    output.trim() === '' ? '' : `\n  The end of what it printed:\n    ${output.trimEnd().replaceAll('\n', '\n    ')}\n `
+    output.trim() === '' ? '' : `\n  The end of its output:\n    ${output.trimEnd().replaceAll('\n', '\n    ')}\n `
   return `The check \`${gate}\` ${how}.${why}${printed}`
 }
 
@@ -167,12 +165,12 @@ export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged
   const which = `${task} (${name})`
   switch (verdict) {
     case 'refused':
-      return own(`${which} was set to done, and is not taken for it: ${detail ?? 'nothing shows it.'}`)
+      return own(`${which} is marked done, but codemachine does not accept that: ${detail ?? 'nothing shows it.'}`)
     case 'parked':
       return own(`${which} is parked: ${detail ?? 'it failed too often.'} Leave it, and continue with the rest.`)
     case 'put-back':
       return own(
-        `${which} had gone from the plan, and has been put back. A task that cannot be done is left open, with the reason in MAIN.md; only a person takes one out.`,
+        `${which} was missing from the plan, and codemachine restored it. Only a person removes a task. If you cannot do it, leave it open and give the reason in MAIN.md.`,
       )
     case 'changed':
     case 'edited':
@@ -192,12 +190,12 @@ export function outcomeNotice({ class: end, message }: RoundOutcome): Notice | n
   switch (end) {
     case 'silent':
       return own(
-        `The last round hung and was ended: ${message ?? 'nothing came any more.'} Look at the state of the work, and do not wait in the same way again.`,
+        `The last round hung, and codemachine ended it: ${message ?? 'no more output came.'} Look at the state of the work, and do not wait in the same way again.`,
       )
     case 'refused':
-      return own(`The last request was refused: ${message ?? 'no reason was given.'} Go about it in another way.`)
+      return own(`The last request was refused: ${message ?? 'no reason was given.'} Try another approach.`)
     case 'context-full':
-      return own('The last round ran out of room. Note what you learn in MAIN.md as you go, and take smaller steps.')
+      return own('The context of the last round was full. Take smaller steps, and note in MAIN.md what you learn.')
     case 'worked':
     case 'interrupted':
     case 'window':
@@ -217,19 +215,19 @@ export function outcomeNotice({ class: end, message }: RoundOutcome): Notice | n
 export function stuckNotice({ why, rounds, remedy }: EventOf<'stuck'>, tried: readonly string[]): Notice {
   const seen =
     why === 'nothing-changed'
-      ? `The last ${rounds} rounds left all files as they were.`
-      : `The same claim has been refused ${rounds} times, for the same reason.`
+      ? `The last ${rounds} rounds changed no file.`
+      : `The same claim was refused ${rounds} times, for the same reason.`
   const said = tried.map(words => `\n  - ${words.replaceAll('\n', '\n    ')}`).join('')
-  const before = said === '' ? '' : ` This is what was said at their ends:${said}\n `
+  const before = said === '' ? '' : ` Their last messages:${said}\n `
   return { ...own(`${seen}${before} ${demand(remedy)}`), isOfProof: true }
 }
 
 function demand(remedy: EventOf<'stuck'>['remedy']): string {
   switch (remedy) {
     case 'another-way':
-      return 'What was tried does not get further. Find out what stands in the way, and choose another way. If a part cannot be done here, write down in MAIN.md what is missing, and do all of the rest.'
+      return 'This approach makes no progress. Find the cause, and try another approach. If a part cannot be done here, write in MAIN.md what is missing, and do all of the rest.'
     case 'more-effort':
-      return 'Another way was asked for, and nothing has changed. Think it through from the beginning: question what was taken for granted, test it, and then act.'
+      return 'You were asked for another approach, and nothing has changed. Start from the beginning: question your assumptions, test them, and then act.'
     default:
       return unreachable(remedy)
   }
@@ -253,7 +251,7 @@ export function readOnlyHome(output: string, { home, directory }: { home: string
     const [name = ''] = /^[^/\s'"`:;,()<>|]+/.exec(output.slice(at + below.length, at + below.length + MOST_NAME)) ?? []
     const isInside = `${directory}/`.startsWith(`${below}${name}/`)
     if (name !== '' && !isInside)
-      return `It may not write to ${below}${name}: the sandbox lets rounds and gates write to the work directory alone, unless codex's config.toml, or -c, names more: sandbox_workspace_write.writable_roots = ["${below}${name}"]. The folder has to be there.`
+      return `It may not write to ${below}${name}: in the sandbox, rounds and gates write only to the work directory. To allow this folder, create it and add it to codex's config.toml, or with -c: sandbox_workspace_write.writable_roots = ["${below}${name}"].`
   }
   return null
 }
@@ -270,6 +268,6 @@ const REFUSED =
  */
 export function networkRefused(output: string): string | null {
   return REFUSED.test(output)
-    ? 'It ran without the network, where not even a port on this machine can be opened; if that is why it failed, give it network = true, and the rounds --network.'
+    ? 'It ran without the network, so it could not even open a port on this machine. If that is the cause, give the gate network = true, and the rounds --network.'
     : null
 }

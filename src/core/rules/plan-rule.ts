@@ -84,8 +84,8 @@ function judge(
   return [notDone(before, round, 'failed', UNFINISHED)]
 }
 
-const NOBODY = 'No agent has come to the end of any work on it.'
-const UNFINISHED = 'It was worked on, and does not meet its acceptance criteria yet.'
+const NOBODY = 'No agent has finished any work on it.'
+const UNFINISHED = 'An agent worked on it, but it does not meet its acceptance criteria yet.'
 
 /** Fields that say what a task demands. */
 const ASKS = ['name', 'details', 'acceptanceCriteria', 'phase'] as const

@@ -12,7 +12,7 @@ const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   'tasks-left': { agent: '', person: { next: 'Work continues.' } },
   'progress-left': { agent: 'Finish it, or move it to Done if it is.', person: { next: 'Work continues.' } },
   'tree-changed': {
-    agent: 'Look at the whole with fresh eyes; claim done only if nothing needs to change.',
+    agent: 'Look at the whole again; claim done only if nothing needs to change.',
     person: { next: 'Another round checks it.' },
   },
   'memory-broken': { agent: 'Write it anew and look again.', person: { next: 'The next round writes it again.' } },
@@ -33,7 +33,7 @@ const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   },
   'nothing-done': {
     agent:
-      'Read the goal again, sentence by sentence, plan what it asks for, and do it. If all of it is there already, check that by running something. Then say why in MAIN.md, under the heading ## Why nothing is needed, before you claim it again.',
+      'Read the goal again, sentence by sentence, plan what it asks for, and do it. If everything is already there, run something that shows it. Then say why in MAIN.md, under the heading ## Why nothing is needed, before you claim it again.',
     person: {
       fact: 'nothing was done.',
       next: 'The next round works on the goal, or says why nothing is needed.',
@@ -41,7 +41,7 @@ const REFUSALS: Readonly<Record<RefusalReason, Refusal>> = {
   },
   'goal-changed': {
     agent:
-      'Read the goal again, sentence by sentence, plan what is missing of it, and claim it only when all that it asks for is there.',
+      'Read the goal again, sentence by sentence, and plan what is missing. Claim done only when everything that it asks for is there.',
     person: { fact: 'this round changed your goal; codemachine restored it.', next: 'The next round reads it again.' },
   },
 }

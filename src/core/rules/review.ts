@@ -162,10 +162,10 @@ export function readReview(value: unknown, pathInside: PathInside): Parsed<Revie
   const { verdict, summary, findings } = value as ReviewAnswer
   const found = findings.map(each => readFinding(each, pathInside))
   if (found.some(({ problem }) => problem === '')) {
-    return { ok: false, problem: 'The reviewer names a finding without saying what is wrong.' }
+    return { ok: false, problem: 'A finding of the reviewer does not say what is wrong.' }
   }
   if (verdict === 'findings' && found.length === 0) {
-    return { ok: false, problem: 'The reviewer does not agree, and names nothing that is wrong.' }
+    return { ok: false, problem: 'The reviewer does not agree, but names no finding.' }
   }
   const isGrave = found.some(({ severity }) => severity !== 'minor')
   const answer: ReviewAnswer = {

@@ -20,14 +20,13 @@ const SECRETS_FIELD = {
   type: 'array',
   items: { type: 'string' },
   description:
-    'The names of the secrets that the command needs, such as ["SERVICE_API_KEY"]: it has each as a variable of that name. Leave it out if it needs none.',
+    'The names of the secrets that the command needs, such as ["SERVICE_API_KEY"]. The command gets each as a variable of that name. Leave this out if it needs none.',
 } as const
 
 const ASK_FIELDS = {
   question: {
     type: 'string',
-    description:
-      'What the person has to get, from where, and what it is for; understood by somebody who has not seen the work.',
+    description: 'What the person has to get, where to get it, and its purpose. The person has not seen the work.',
   },
   key_name: {
     type: 'string',
@@ -39,7 +38,7 @@ const ASK_FIELDS = {
 const REASON_FIELD = {
   type: 'string',
   description:
-    'Only if the secret is there and does not work: what the service answered, and which kind of key with which rights is needed.',
+    'Only if the stored secret does not work: what the service answered, and which kind of key with which rights you need.',
 } as const
 
 const STEP_FIELDS = {

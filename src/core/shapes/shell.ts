@@ -56,7 +56,7 @@ export interface WantedSecret {
 export const runShellTool: HostTool = {
   name: RUN_SHELL,
   description:
-    'Runs a line with bash in the project, in the same sandbox as your own shell, and answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it for what needs a secret: name the secrets, and the command has them as variables of these names. Use your own shell for everything else. A secret that is printed is removed from the answer. A command with secrets writes temporary files into $TMPDIR, which is removed after it, and not into /tmp. At most 10 minutes; whatever it leaves running is ended.',
+    'Runs a line with bash in the project, in the same sandbox as your own shell. It answers with RETURN CODE, STDOUT and STDERR (the last 16,000 characters of each). Use it only for commands that need a secret. Name the secrets: the command gets them as variables of these names. Use your own shell for everything else. Printed secrets are removed from the answer. A command with secrets must write temporary files into $TMPDIR, not into /tmp; $TMPDIR is removed afterwards. A command may take 10 minutes. Processes that it leaves running are ended.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -76,7 +76,7 @@ export const runShellTool: HostTool = {
 export const askHumanTool: HostTool = {
   name: ASK_HUMAN,
   description:
-    'Asks the person for a secret that the step needs, such as a key of a service. You never see its value: commands of `run_shell` have it as a variable. If it is there already, the answer says so. If it is not, end your turn: you are started again when it is there. If the one that is there does not work, ask again and say in `reason` what the service answered and what kind of key with which rights is needed.',
+    'Asks the person for a secret that the step needs, such as a key of a service. You never see its value: commands of `run_shell` have it as a variable. If the secret is already stored, the answer says so. If not, end your turn: you are started again once it is stored. If the stored secret does not work, ask again. Say in `reason` what the service answered, and which kind of key with which rights you need.',
   inputSchema: {
     type: 'object',
     properties: {

@@ -35,7 +35,7 @@ export function problemOfTask(task: string): string | null {
 export const runAgentTool: HostTool = {
   name: RUN_AGENT,
   description:
-    'Gives a piece of work to another agent, waits until it has ended, and answers with what that agent said last. Several calls may run side by side if each names other `paths`; calls whose paths overlap wait for each other. A call that takes too long, waiting included, is broken off (after 54 minutes, if the person has set nothing else), so give pieces that are smaller.',
+    'Gives a task to another agent, waits until it ends, and answers with its last message. Several calls may run side by side if each names other `paths`; calls whose paths overlap wait for each other. A call that takes too long, including the wait, is interrupted: after 54 minutes, unless the person has set another limit. So give small tasks.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -43,13 +43,13 @@ export const runAgentTool: HostTool = {
       task: {
         type: 'string',
         description:
-          'What is to be done, so that it can be understood without knowing anything else: the agent sees only this, and the files. Its first line begins with the ids of the tasks of the plan that it is about, such as "T3: Create the homepage".',
+          'The task. Explain everything: the agent sees only this text and the files. Its first line begins with the ids of the tasks of the plan that it is about, such as "T3: Create the homepage".',
       },
       paths: {
         type: 'array',
         items: { type: 'string' },
         description:
-          'The folders that it may write in, relative to the work directory, such as ["src/web", "tests/web"]; the rest it can only read. Leave it out if it needs the whole work directory: then nobody else works beside it.',
+          'The folders that it may write to, relative to the work directory, such as ["src/web", "tests/web"]. It can only read the rest. Leave this out if it needs the whole work directory: then no other agent works at the same time.',
       },
     },
     required: ['agent', 'task'],
@@ -109,13 +109,13 @@ export const MOST_OPTIONS = 10
 export const askPersonTool: HostTool = {
   name: ASK_PERSON,
   description:
-    'Keeps a question for the person, who is away: for what only they can decide. It returns at once and never brings an answer; continue with your assumption. The answer, if one comes, comes later as a message, or becomes later work.',
+    'Saves a question for the person, who is away. Use it for decisions that only the person can make. It returns at once, without an answer; continue with your assumption. An answer may come later, as a message or as new work.',
   inputSchema: {
     type: 'object',
     properties: {
       question: {
         type: 'string',
-        description: 'What is to be decided, so that it can be understood without having seen the work.',
+        description: 'The decision to make. The person has not seen the work, so explain it.',
       },
       options: {
         type: 'array',

@@ -106,7 +106,7 @@ export const directory = v.optional(
     v.minLength(1),
     v.maxLength(4000),
     v.description(
-      'the absolute path of a directory of this server, of a folder below it, or of a worktree of it; may be left out if there is only one',
+      'the absolute path of a directory of this server, or of a folder or worktree of it; left out: the only directory',
     ),
   ),
 )

@@ -162,7 +162,7 @@ function runMistakes(tasks: readonly TaskSpec[], { projectCommands }: TasksGroun
       return [
         {
           place,
-          wrong: `is missing, and a VERIFICATION is a command, never prose; name one that fails as long as the work is not done.${hint}`,
+          wrong: `is missing, but a VERIFICATION needs a command. Name one that fails until the work is done.${hint}`,
         },
       ]
     }

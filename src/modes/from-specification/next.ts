@@ -89,7 +89,7 @@ function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: Buil
 }
 
 const BUILD_TEAM =
-  'Build the team and make the plan. If some of that is there already, an attempt before this one was broken off: look at it, and finish it.'
+  'Build the team and make the plan. If some files already exist, an earlier attempt was interrupted: look at them, and finish the work.'
 const MEND_PLAN =
   'You have built the team and made the plan before, and a program has looked at the files. Fix what it found, and leave the rest as it is:'
 
@@ -177,7 +177,7 @@ function endOfPlan(plan: TaskPlan): Extract<Step, { kind: 'end' }>['outcome'] | 
 }
 
 const LOOK =
-  'Every task of the plan is done. Look at the whole, and claim it if nothing has to be changed. This is what the person asked for, word for word; where a file says otherwise, this counts:'
+  'Every task of the plan is done. Look at the whole, and claim done if nothing needs to change. This is what the person asked for, word for word. If a file says something else, this counts:'
 /** A specification is no longer than this. */
 const MOST_GOAL = 600_000
 const SUM_UP = 'Say how the build stands now.'
@@ -201,7 +201,7 @@ function isAllDone(plan: TaskPlan | null, { mends }: BuildWork): boolean {
 }
 
 const GO_ON =
-  'The plan is made, and the work on it was broken off. Look at what is there already, then continue with the first task that is not done.'
+  'The plan is made, and the work on it was interrupted. Look at the existing work, then continue with the first task that is not done.'
 
 /** Whether a round has done its part, well or not; else the same one is tried again. */
 function isOver({ outcome }: NonNullable<SessionState['last']>): boolean {

@@ -173,7 +173,7 @@ function secretStep(own: TeamWork, session: SessionState): Step | null {
 }
 
 const CAN_STILL =
-  'A command that has a secret can still send it over the network, if there is one, or write it in a form that codemachine does not recognise.'
+  'A command that has a secret can send it over the network, or write it in a form that codemachine does not recognise.'
 
 function secretDecision(step: StepWork, wanted: NonNullable<StepWork['waitsFor']>, session: SessionState): Decision {
   const { key, question, reason, problem } = wanted

@@ -28,7 +28,7 @@ export function planRound(own: TeamWork, session: SessionState, parts: TeamParts
     `The goal, in the words of the person:\n\n${fenced(clipEnd(own.goal, MOST_GOAL))}`,
     own.hasNetwork
       ? 'Commands reach the network.'
-      : 'Commands do not reach the network, not even this machine itself: packages cannot be installed, and no server that is started can be asked. Say of each step that cannot be done so that it needs the network; prefer ways that need none.',
+      : 'Commands do not reach the network, not even ports of this machine. So they cannot install packages, or ask a server that they started. Mark each step that needs the network; prefer steps that do not.',
     own.plan === null ? null : `The plan so far:\n${fenced(JSON.stringify(own.plan, null, 2))}`,
     done.length === 0
       ? null
@@ -49,13 +49,13 @@ export function workRound(step: StepWork, own: TeamWork, session: SessionState, 
     `Step ${step.id}:\n\n${fenced(step.description)}`,
     before.length === 0
       ? null
-      : `What other steps came to:\n${fenced(clipStart(before.map(lineOf).join('\n'), MOST_SAID))}`,
+      : `Results of other steps:\n${fenced(clipStart(before.map(lineOf).join('\n'), MOST_SAID))}`,
     own.hasNetwork
       ? 'Commands reach the network.'
       : 'Commands do not reach the network, not even a server on this machine.',
     wordsForSecrets(own),
-    step.told.length === 0 ? null : `What was run for this step so far:\n${fenced(historyOf(step))}`,
-    step.missing === null ? null : `It was tried, and is not done. What was missing:\n${fenced(step.missing)}`,
+    step.told.length === 0 ? null : `Commands already run for this step:\n${fenced(historyOf(step))}`,
+    step.missing === null ? null : `An earlier attempt did not finish it. What was missing:\n${fenced(step.missing)}`,
   ])
   const thread = parts.thread(stepwise ? 'stepwise' : 'worker')
   const answer = workAnswer(step.id, stepwise)

@@ -155,11 +155,9 @@ function endOf({ output }: GateRun): string {
 }
 
 const NO_SANDBOX =
-  'it fails now. No commit is searched for: the session ran with danger-full-access, so a gate in a fresh checkout could change your own files'
-const SAME_FILES =
-  'no file has changed since, so it depends on something else: the time, the network, this machine, or files that git ignores'
-const SAME_AS_HEAD =
-  'it passes in a fresh checkout of the same files, so it depends on something else: files that git ignores, or this machine'
+  'it fails now. codemachine does not search for the commit: without a sandbox (danger-full-access), a gate could change your own files'
+const SAME_FILES = 'no file has changed, so it depends on something else: time, network, this machine, or ignored files'
+const SAME_AS_HEAD = 'it passes in a fresh checkout of the same files, so it depends on ignored files or this machine'
 
 /** Returns the last non-empty line of a gate's output, safe to show; null: none. */
 export function lastLine(output: string): string | null {

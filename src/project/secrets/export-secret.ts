@@ -68,7 +68,7 @@ export async function exportSecret(
   await store.hide([path])
   await writeFileInside(directory, path, withVariable(read.kind === 'text' ? read.text : '', key, secret.value), 0o600)
   const words = [
-    'Whoever can read the file has the secret; agents of codemachine cannot, and it is in no savepoint, diff or report.',
+    'Everyone who can read the file can read the secret. Agents of codemachine cannot, and no savepoint, diff or report contains it.',
   ]
   return { path: join(directory, path), words }
 }

@@ -74,7 +74,7 @@ async function tellRun(
 export function warningsOf(value: string): string[] {
   if (isShortSecret(value))
     return [
-      'It has fewer than 8 characters, so codemachine cannot search texts for it: the output of commands that use it is withheld completely.',
+      'It has fewer than 8 characters, so codemachine cannot search texts for it. It withholds the whole output of commands that use it.',
     ]
   if (!readsLikeWord(value)) return []
   return ['It is an ordinary word: in every text, codemachine shows the name of the secret instead.']

@@ -85,7 +85,7 @@ export function checkTimeout(
   if (layer !== 'project' || timeoutMs <= commandMinutes * 60_000) return
   throw new UserError(
     'CM0701',
-    `${at}: ${what} is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write it there.`,
+    `${at}: ${what} is longer than a command may take (command_minutes = ${commandMinutes}). A project's own file cannot ask for that. Raise command_minutes in your own config.toml, or define the gate there.`,
   )
 }
 

@@ -526,7 +526,7 @@ export const providerSchema = table(
 function problemOfAddress(text: string): string | null {
   const url = new URL(text)
   if (url.username !== '' || url.password !== '') {
-    return 'has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env'
+    return 'contains a user or password (not shown). Remove them, put the key into an environment variable, and name the variable with key_env'
   }
   if (!/[?#]/.test(text)) return null
   return 'has a "?" or "#" in it (not shown); name the address below which /models and /responses lie, such as "http://127.0.0.1:11434/v1"'

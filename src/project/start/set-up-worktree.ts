@@ -165,7 +165,7 @@ function changedFiles({ name, top }: Worktree, setup: string, changed: readonly 
     'CM0509',
     `No session has begun in ${top}: worktree.setup (${oneLine(setup, 200)}) changed files that git tracks: ${shown.join(', ')}${more}.`,
     {
-      hint: `Restore them (git -C ${shellWord(top)} restore .) and use a command that does not change them, such as npm ci instead of npm install, or commit them. Its output: ${log}\n  ${again(name)}`,
+      hint: `Restore them (git -C ${shellWord(top)} restore .) and use a command that does not change them (npm ci, not npm install). Or commit them. Its output: ${log}\n  ${again(name)}`,
       exitCode: 4,
     },
   )

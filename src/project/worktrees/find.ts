@@ -73,7 +73,7 @@ async function worktreePlaces(records: Records, onProblem: (problem: string) => 
       places.push({ worktree: name, records: there })
     } catch (error) {
       if (!(error instanceof UserError)) throw error
-      onProblem(`${error.message} Its sessions are not looked at.`)
+      onProblem(`${error.message} codemachine ignores its sessions.`)
     }
   }
   return places

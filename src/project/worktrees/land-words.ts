@@ -17,7 +17,7 @@ export function describeLanded(landed: Landed, { place: { checkout, target }, re
   const { root } = checkout.repository
   const { branch, into, commit, files, top } = landed
   const remove = howToRemove(top, branch, root)
-  if (commit === null) return [`${branch} has nothing that ${into} does not have already.`, remove]
+  if (commit === null) return [`Nothing to land: ${into} already has all of ${branch}.`, remove]
   return [
     `${branch} is merged into ${into} as ${commit.slice(0, 10)}: ${formatCount(files, 'file')} changed.`,
     ...(target.isCheckedOut ? [] : [`${into} is not checked out in ${root}, so no file there has changed.`]),
@@ -38,5 +38,5 @@ export function proofLine({ gates }: Landed, { record, verify }: Pick<Told, 'rec
 function howToRemove(top: string | null, branch: string, root: string): string {
   const git = `git -C ${shellWord(root)}`
   const worktree = top === null ? '' : `${git} worktree remove ${shellWord(top)} && `
-  return `To remove what is left of it: ${worktree}${git} branch -d ${branch}`
+  return `To remove ${branch}: ${worktree}${git} branch -d ${branch}`
 }

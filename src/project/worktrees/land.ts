@@ -238,7 +238,7 @@ export class Landing implements AsyncDisposable {
     if (failing.length === 0) return proved
     const names = failing.map(({ gate }) => oneLine(gate.name, 100)).join(', ')
     throw new MergeFails(
-      `${branch} merged into ${target.branch} does not pass: ${names}; nothing has been touched.`,
+      `The merge of ${branch} into ${target.branch} fails these gates: ${names}. codemachine changed nothing.`,
       proved.gates,
       [
         ...failing.flatMap(outputOf),
@@ -299,14 +299,14 @@ export class Landing implements AsyncDisposable {
       case 'conflict':
         return new UserError(
           'CM0513',
-          `${branch} and ${target.branch} have both changed ${some(files)}, so it is not merged; nothing has been touched.`,
-          { hint: `To settle it by hand: git -C ${shellWord(root)} merge ${branch}`, exitCode: 4 },
+          `${branch} and ${target.branch} both changed ${some(files)}. codemachine merged nothing.`,
+          { hint: `To merge by hand: git -C ${shellWord(root)} merge ${branch}`, exitCode: 4 },
         )
       case 'in-the-way':
         return new UserError(
           'CM0512',
-          `${branch} would overwrite what is not committed in ${root}: ${some(files)}; nothing has been touched.`,
-          { hint: 'Commit it or put it elsewhere, and land again.' },
+          `${branch} would overwrite uncommitted changes in ${root}: ${some(files)}. codemachine changed nothing.`,
+          { hint: 'Commit or move these files, and land again.' },
         )
       default:
         return unreachable(kind)
@@ -314,7 +314,7 @@ export class Landing implements AsyncDisposable {
   }
 }
 
-const TO_LAND_AGAIN = 'Wait for its end, and land again. codemachine stop ends a session.'
+const TO_LAND_AGAIN = 'Wait until that session ends, or end it with codemachine stop. Then land again.'
 
 /** Keeps runs out of a directory until it is disposed of. */
 async function hold(world: World, directory: string): Promise<AsyncDisposable> {
@@ -348,8 +348,8 @@ async function theOnly({ checkout, target }: LandingPlace): Promise<LandableBran
   const candidates = full.length === 0 ? all : full
   const [only, ...others] = candidates
   if (only === undefined) {
-    throw new UserError('CM0511', 'There is nothing to land: no worktree of codemachine has been made here.', {
-      hint: 'To work in one: codemachine "…" --worktree',
+    throw new UserError('CM0511', 'There is nothing to land: codemachine has made no worktree here.', {
+      hint: 'To work in a worktree: codemachine "…" --worktree',
     })
   }
   if (others.length === 0) return only
@@ -370,17 +370,13 @@ function listed(all: readonly LandableBranch[]): string {
 /** Describes the content of a branch and its worktree in a few words. */
 export function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
   const changes = uncommitted.length === 0 ? '' : `, ${formatCount(uncommitted.length, 'change')} not committed`
-  return `${formatCount(ahead, 'commit')}${changes}${top === null ? ', no worktree any more' : ''}`
+  return `${formatCount(ahead, 'commit')}${changes}${top === null ? ', worktree removed' : ''}`
 }
 
 function notCommitted({ name, top, uncommitted }: LandableBranch): UserError {
-  return new UserError(
-    'CM0512',
-    `In ${top} there are changes that are not committed, and would not come along: ${some(uncommitted)}.`,
-    {
-      hint: `To commit all of them first: codemachine land ${name} --commit "…"`,
-    },
-  )
+  return new UserError('CM0512', `${top} has uncommitted changes, which would not be landed: ${some(uncommitted)}.`, {
+    hint: `To commit them first: codemachine land ${name} --commit "…"`,
+  })
 }
 
 /** Returns the committed folders of a work tree, absolute. */

@@ -73,9 +73,9 @@ export async function proveMerge(
 function unprovable(problem: string): UserError {
   return new UserError(
     'CM0519',
-    `The merge cannot be proved: ${problem.replace(/\.$/, '')}; nothing has been touched.`,
+    `The merge cannot be proved: ${problem.replace(/\.$/, '')}. codemachine changed nothing.`,
     {
-      hint: 'To land it without the proof: --no-verify',
+      hint: 'To land without this proof: --no-verify',
       exitCode: 4,
     },
   )

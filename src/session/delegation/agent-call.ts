@@ -206,7 +206,7 @@ interface PlayedAgent {
 
 /** Words to an agent that must come to its end. */
 const WIND_DOWN =
-  'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, and end your turn with what is done and what is not.'
+  'Your time for this task is over. Stop safely: leave nothing half-changed, and start nothing new. End your turn by saying what is done and what is not.'
 
 /** Plays the round of an agent with a task, as `playRound` plays the session's round, at the same time. */
 async function playAgent(

@@ -53,7 +53,7 @@ export class PlanChange {
   passOver(next: Step['kind']): boolean {
     const { template, last, replan } = this.#log.state
     if (replan === null || !PASSES_OVER.has(next)) return false
-    const message = `A session of the template ${template} cannot change its plan, so what was asked for is left out; to tell its agents something, use codemachine steer.`
+    const message = `A session of the template ${template} cannot change its plan, so codemachine ignores the request. To tell its agents something: codemachine steer`
     this.#log.emit({ type: 'warning', round: null, message })
     this.#log.emit({ type: 'replanned', round: last?.round ?? 0, files: [] })
     return true

@@ -19,7 +19,7 @@ const unkeptSentence = (round: number) =>
   `Round ${round} has no savepoint: it could not be made after the round, and git cannot make it now.`
 const NOT_RUN_AT_LIMIT = 'Not all gates ran again at the limit: git could not read all files in the remaining time.'
 const UNKEPT =
-  'The files from the start of the session could not be saved: they cannot be restored, and protected files count as changed.'
+  'codemachine could not save the files from the start of the session. It cannot restore them, and treats protected files as changed.'
 
 /** Returns the tree to compare protected files with; null if unknown. */
 export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {

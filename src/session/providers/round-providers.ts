@@ -116,7 +116,7 @@ export class RoundProviders {
     if (model !== null) return await this.#options.providers.ask(provider, model, signal)
     return {
       kind: 'no-model',
-      message: `No model of the provider ${name} is named; name one with --model, or as model in the table [providers.${name}] of your config.toml.`,
+      message: `No model of the provider ${name} is set. Name one with --model, or as model in the table [providers.${name}] of your config.toml.`,
     }
   }
 

@@ -364,7 +364,7 @@ function wordsForEnd(end: ShellEnd): string | null {
 }
 
 const NONE: Record<Exclude<ShellEnd['kind'], 'exited' | 'not-started'>, string> = {
-  'timed-out': 'none: it took too long, and was ended with all that it had started',
+  'timed-out': 'none: it took too long, so codemachine ended it and all its processes',
   'broken-off': 'none: it was broken off',
 }
 
@@ -374,10 +374,10 @@ function wordsForModel(ran: EventOf<'shell-ran'>): string {
   const none =
     status === 'timed-out' || status === 'broken-off' ? NONE[status] : `none: ${problem ?? 'it did not start'}`
   const notes = [
-    ...(withheld ? [`Its output is kept back, for ${secrets.join(' or ')} is too short to be found in it.`] : []),
+    ...(withheld ? [`Its output is withheld, because ${secrets.join(' or ')} is too short to be found in it.`] : []),
     ...(printed.length === 0
       ? []
-      : [`It has printed ${printed.join(', ')}: "[secret …]" stands in its place. Do not print secrets.`]),
+      : [`It has printed ${printed.join(', ')}: "[secret …]" replaces it. Do not print secrets.`]),
     ...(leaked.length === 0
       ? []
       : [
@@ -417,7 +417,7 @@ function wordsForCommitted(files: readonly string[], used: readonly StoredSecret
 }
 
 const IN_HISTORY =
-  'It is in the git repository now: git fails where it has to read that commit or file. Do not commit secrets, do not try to repair the history, and say in your answer what has happened.'
+  'The git repository now contains it, so git fails to read that commit or file. Do not commit secrets, and do not try to repair the history. Say in your answer what happened.'
 
 function named(files: readonly string[]): string {
   const more = files.length - MOST_NAMED

@@ -64,19 +64,19 @@ export function notesAfter(
 ): string[] {
   const times = same === null ? 0 : (tally.same.get(same) ?? 0)
   return [
-    ...(times >= SAME_RESULTS ? [`This command has come to the same result ${times} times. ${ANOTHER_WAY}`] : []),
+    ...(times >= SAME_RESULTS ? [`This command had the same result ${times} times. ${ANOTHER_WAY}`] : []),
     ...(tally.commands >= mostCommands ? [SAY_HOW_IT_IS] : []),
     ...(done ? [DONE_WITH_COMMAND] : []),
   ].map(note => `NOTE: ${note}`)
 }
 
 const NO_COMMAND =
-  'There was no command in your answer, and it did not say that the work is done. Answer with the next command, or with `done` true; if you cannot go on, say why in `thoughts`, without a command.'
-const ANOTHER_WAY = 'Go another way, or answer without a command and say in `thoughts` what is missing.'
+  'Your answer has no command, and does not say that the work is done. Answer with the next command, or with `done` true. If you cannot continue, say why in `thoughts`, without a command.'
+const ANOTHER_WAY = 'Try another approach, or answer without a command and say in `thoughts` what is missing.'
 const SAY_HOW_IT_IS =
   'No more commands are run. Answer once more, with an empty command: `done` true if the work is done, else false, and say in `thoughts` what is missing.'
 const DONE_WITH_COMMAND =
-  'Your answer said that the work is done, and had a command, too: if it is done, say so without a command.'
+  'Your answer says that the work is done, but also has a command. If it is done, say so without a command.'
 
 interface StepwiseOptions extends NonNullable<RoundSpec['stepwise']> {
   shell: Pick<SessionShell, 'run' | 'ask'>

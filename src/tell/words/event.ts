@@ -301,7 +301,7 @@ function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Descripti
 
 function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
   const kept = problem.setAside === null ? '' : ` Its content is saved as ${name(problem.setAside)}.`
-  const restored = problem.restored ? ' The last good version is restored.' : ''
+  const restored = problem.restored ? ' codemachine restored the last good version.' : ''
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 

@@ -18,7 +18,7 @@ export type LoginOfRounds =
 /** Returns what a person should know before a login, by the setting `codexHome`; null: nothing. */
 export function beforeLogin(setting: string): string | null {
   if (setting !== 'own') return null
-  return 'The setting codexHome is "own": rounds use your own codex login, and not this one, until it is "auto" or "codemachine".'
+  return 'Because the setting codexHome is "own", rounds still use your own codex login. To use this one, set it to "auto" or "codemachine".'
 }
 
 /** Lines for a person before codex opens a browser. */

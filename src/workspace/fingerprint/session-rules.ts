@@ -120,7 +120,7 @@ async function keepIgnoreRules(
   const atStart = place === null ? rules : ''
   await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
   if (place === null) return remarks
-  const remark = `${place} ignores everything in the work directory, so codemachine uses no ignore rules: it checks and saves all files except well-known dependencies, caches and build output. Remove that rule, or make it narrower.`
+  const remark = `${place} ignores everything in the work directory, so codemachine uses no ignore rules. It checks and saves all files except well-known dependencies, caches and build output. Remove that rule, or make it narrower.`
   return [...remarks, remark]
 }
 

@@ -39,7 +39,7 @@ export async function commitsBetween(git: PrivateGit, from: string, to: string):
   const isGone = `history has been rewritten: ${start}, at which it was done, is not there any more`
   if (!(await isThere(setting, from))) return { problem: shallow === null ? isGone : isCutOff }
   if (!(await runGit(setting, ['merge-base', '--is-ancestor', from, to])).ok) {
-    const isAside = `${start}, at which it was done, is not in the history of HEAD (${end}): it has been rewritten, or another branch is checked out`
+    const isAside = `${start}, at which it was done, is not in the history of HEAD (${end}). History was rewritten, or another branch is checked out`
     return { problem: shallow === null ? isAside : isCutOff }
   }
   return { commits: await firstParentCommits(setting, from, to) }

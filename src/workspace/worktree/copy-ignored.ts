@@ -49,7 +49,10 @@ export async function copyIgnored(
   const open = files.find(({ path }) => !ignored.has(path))
   if (open !== undefined) {
     const mend = 'add it to .gitignore and commit that, or to .git/info/exclude'
-    throw refusal(open.path, `git does not ignore it there, so it would be committed with the work; ${mend}`)
+    throw refusal(
+      open.path,
+      `git does not ignore it there, so it would be committed with the work. To ignore it, ${mend}`,
+    )
   }
   for (const { path, bytes, mode } of files) {
     const obstacle = await makeFolderInside(to, dirname(path), { mode: 0o755 })

@@ -118,20 +118,23 @@ export async function readTarget(checkout: Checkout, onto: string | null): Promi
   const { root } = checkout.repository
   const branch = onto ?? here
   if (branch === null) {
-    throw new UserError('CM0514', `No branch is checked out in ${root}, so name the one to merge into with --onto.`, {
+    throw new UserError('CM0514', `No branch is checked out in ${root}. Name the branch to merge into with --onto.`, {
       hint: 'Such as: codemachine land --onto main',
     })
   }
   if (branch === here && branch.startsWith(BRANCH_PREFIX))
-    throw new UserError('CM0514', `${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
+    throw new UserError('CM0514', `${root} is itself the worktree of ${branch}. Run this in ${checkout.main}.`)
   const commit = await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', `refs/heads/${branch}^{commit}`])
   if (!commit.ok || branch.startsWith(BRANCH_PREFIX)) {
-    throw new UserError('CM0514', `${quotedName(branch)} is no branch to merge into; name one that git branch lists.`)
+    throw new UserError(
+      'CM0514',
+      `There is no branch ${quotedName(branch)} to merge into. git branch lists the branches.`,
+    )
   }
   const others = branch === here ? [] : await listWorktrees(checkout.setting)
   const other = others.find(each => each.branch === branch)
   if (other !== undefined)
-    throw new UserError('CM0514', `${branch} is checked out in ${other.directory}; run this there.`)
+    throw new UserError('CM0514', `${branch} is checked out in ${other.directory}. Run this there.`)
   return { branch, commit: commit.stdout.trim(), isCheckedOut: branch === here }
 }
 
@@ -160,7 +163,7 @@ export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top
   if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
     throw new UserError(
       'CM0514',
-      `In ${top} a merge was begun and not finished; finish it there, or give it up, and try again.`,
+      `A merge in ${top} is unfinished. Finish it there, or abort it (git merge --abort), and try again.`,
     )
   }
   const whereIndexIs = ['rev-parse', '--path-format=absolute', '--git-path', 'index']
@@ -170,8 +173,8 @@ export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top
     // A copy of the index saves reading unchanged files.
     await copyIndex(index.trimEnd(), join(folder, 'index')).catch(() => {})
     const there = { setting: withVariables(worktree.setting, { GIT_INDEX_FILE: join(folder, 'index') }) }
-    await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
-    return await readGitLine(there, ['write-tree'], `write what is changed in ${top}`)
+    await runGitOrUserError(there, ['add', '--all'], `add the changes in ${top}`)
+    return await readGitLine(there, ['write-tree'], `write the changes in ${top}`)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -181,7 +184,7 @@ export async function treeOfUncommitted(worktree: Pick<Checkout, 'setting'>, top
 export async function advanceWorktreeBranch(checkout: Checkout, top: string, commit: string): Promise<void> {
   const { setting } = await openUntrustedWorktree(checkout, top)
   const named = { setting: withVariables(setting, { GIT_REFLOG_ACTION: 'codemachine land' }) }
-  const what = `take the branch of ${top} forward to ${commit}, which is merged now`
+  const what = `move the branch of ${top} to ${commit}, which is now merged`
   await runGitOrUserError(named, ['reset', '-q', commit], what)
 }
 
@@ -270,7 +273,10 @@ async function areFilesOf(checkout: Checkout, top: string, aside: string | null)
 }
 
 function changedMeanwhile(branch: string): UserError {
-  return new UserError('CM0518', `${branch} has changed while the merge was proved, so nothing was merged; land again.`)
+  return new UserError(
+    'CM0518',
+    `${branch} changed while the gates ran on the merge, so codemachine merged nothing. Land again.`,
+  )
 }
 
 /** As `runGitOrUserError`, for a command with one line of output: returns that line. */
@@ -290,7 +296,7 @@ async function findWorktreeTop(
   if (!worktrees.some(({ directory }) => directory === top)) return null
   throw new UserError(
     'CM0507',
-    `${top} has left ${branch}, so landing would miss the newer work. Switch it back to that branch, or merge its current branch by hand.`,
+    `${top} is no longer on ${branch}, so landing would miss newer work. Switch back to ${branch}, or merge the current branch by hand.`,
   )
 }
 
@@ -307,7 +313,7 @@ function mergeFailure(stderr: string, branch: string, why: string): UserError {
     return new UserError('CM0504', `git could not merge ${branch}: ${why}.`)
   return new UserError(
     'CM0514',
-    `This git is too old to find a conflict before it touches anything (2.38 can); update it, or merge ${branch} by hand.`,
+    `This git is too old to test a merge without changing files. Install git 2.38 or newer, or merge ${branch} by hand.`,
     { hint: `By hand: git merge --no-ff ${branch}` },
   )
 }
@@ -326,7 +332,7 @@ async function fastForward(
   if (now.stdout.trim() !== from || /index\.lock|cannot lock ref/.test(result.stderr)) {
     throw new UserError(
       'CM0514',
-      `Something else changes ${into} in ${repository.root} just now, so nothing was merged; land again.`,
+      `Another process changed ${into} in ${repository.root}, so codemachine merged nothing. Land again.`,
     )
   }
   const files = [...fromLatin1(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)

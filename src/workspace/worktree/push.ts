@@ -72,7 +72,7 @@ export async function lookAtRemote(
   if (main === undefined || commit === undefined)
     throw new UserError(
       'CM1203',
-      `The remote ${remote.name} has no default branch yet, so there is nothing to compare with; push that branch first.`,
+      `The remote ${remote.name} has no default branch to compare with. Push that branch first.`,
     )
   const tips = branches.flatMap(branch => {
     const tip = commitOf(`refs/heads/${branch}`)
@@ -132,7 +132,7 @@ export async function commitResult(checkout: Checkout, options: ResultOptions): 
   )
   if (parents.length === 1 && before === tree) return parent
   const args = ['commit-tree', '--no-gpg-sign', ...parents.flatMap(each => ['-p', each]), '-m', message, tree]
-  return await readGitLine(checkout, args, `commit what is in ${top}`)
+  return await readGitLine(checkout, args, `commit the files in ${top}`)
 }
 
 /** True if a commit is an ancestor of another one, or equal; false if one is missing here. */
@@ -145,7 +145,7 @@ async function hasCommit(checkout: Checkout, commit: string): Promise<boolean> {
 }
 
 function hasOthers({ name }: Remote, branch: string): UserError {
-  return new UserError('CM1203', `The branch ${branch} of ${name} has commits that are not here; merge them first.`, {
+  return new UserError('CM1203', `The branch ${branch} of ${name} has commits that are not here. Merge them first.`, {
     hint: branch.startsWith('refs/notes/')
       ? `git fetch ${name} ${branch}:${branch}-there, and git notes --ref=${branch} merge ${branch}-there`
       : `git fetch ${name} ${branch}, and git merge FETCH_HEAD`,
@@ -173,8 +173,8 @@ const REJECTED = /^ ! \[(?:remote )?rejected\].*\((.{1,200})\)$/m
 function refusal(remote: Remote, args: readonly string[], stderr: string, why: string): UserError {
   const { name } = remote
   if (WANTS_LOGIN.test(stderr))
-    return new UserError('CM1203', `The remote ${name} wants a login that git does not have: ${why}.`, {
-      hint: 'Set up an ssh key or a credential helper: git push has to work without a question.',
+    return new UserError('CM1203', `The remote ${name} needs a login that git does not have: ${why}.`, {
+      hint: 'Set up an ssh key or a credential helper: git push must not ask for a password.',
     })
   const [, reason = why] = REJECTED.exec(stderr) ?? []
   const branch = args.at(-1)?.split(':').at(-1)?.replace('refs/heads/', '') ?? ''

@@ -99,14 +99,17 @@ async function reopenWorktree(
   if (listed.branch !== branch) {
     throw new UserError(
       'CM0507',
-      `${top} has left its branch ${branch}: it is on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or use another name.`,
+      `The worktree ${top} is on ${listed.branch === null ? 'no branch' : 'another branch'}, not on ${branch}. Switch it back, or use another name.`,
     )
   }
   const directory = join(top, inside)
   const real = await realpath(directory).catch(() => null)
   // An agent there may have put a link in its place.
   if (real === null || real !== join(await realpath(top), inside)) {
-    throw new UserError('CM0507', `${directory} is not a folder of that worktree; name another, or start at the top.`)
+    throw new UserError(
+      'CM0507',
+      `${directory} is not a folder of that worktree. Name another folder, or start at the top.`,
+    )
   }
   return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
 }
@@ -124,7 +127,7 @@ export async function refuseForgedWorktree({ repository }: Pick<Checkout, 'repos
   if (isOurs) return
   throw new UserError(
     'CM0508',
-    `${join(top, '.git')} no longer leads to ${repository.commonDir}; look who has changed it.`,
+    `${join(top, '.git')} no longer points to ${repository.commonDir}. Find out who changed it.`,
   )
 }
 
@@ -134,27 +137,27 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   if (above !== '') {
     throw new UserError(
       'CM0505',
-      `${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`,
+      `${main} is a submodule, and codemachine makes no worktrees of submodules. Run it in a separate clone.`,
     )
   }
   if (!(await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
     throw new UserError(
       'CM0505',
-      `${repository.root} has no commit yet, and a worktree begins with one; commit something first.`,
+      `${repository.root} has no commit yet, and a worktree needs one. Commit something first.`,
     )
   }
   const [folder = ''] = BRANCH_PREFIX.split('/')
   if (await hasBranch(checkout, folder)) {
     throw new UserError(
       'CM0506',
-      `There is a branch called ${folder}, beside which git makes no ${BRANCH_PREFIX}…; give it another name: git branch -m ${folder} …`,
+      `Because a branch ${folder} exists, git cannot make a branch ${BRANCH_PREFIX}…. Rename it: git branch -m ${folder} …`,
     )
   }
   if (inside === '') return
   // Git uses `/` on all systems.
   const path = inside.replaceAll('\\', '/')
   if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
-  throw new UserError('CM0505', `${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
+  throw new UserError('CM0505', `${inside} is in no commit yet, so the worktree would not contain it. Commit it first.`)
 }
 
 /** Creates a worktree with the first free name. Two runs at once get different ones. */
@@ -179,11 +182,11 @@ interface NameConflict {
 async function findConflict(checkout: Checkout, { name, branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const isThere = await pathExists(top)
   if (await hasBranch(checkout, branch)) {
-    const why = `there is a branch ${branch} already, and no worktree of it in ${top}; take another name than ${name}, or delete that branch if it holds nothing that you need`
-    const hint = `To work on it again: git worktree prune && git worktree add ${top} ${branch}`
+    const why = `the branch ${branch} already exists, and ${top} is not its worktree. Use another name than ${name}, or delete that branch if you do not need it`
+    const hint = `To work on that branch again: git worktree prune && git worktree add ${top} ${branch}`
     return isThere ? { why } : { why, hint }
   }
-  return isThere ? { why: `${top} is there already, and is no worktree of this repository; take another name` } : null
+  return isThere ? { why: `${top} already exists, and is not a worktree of this repository. Use another name` } : null
 }
 
 async function hasBranch(checkout: Checkout, branch: string): Promise<boolean> {
@@ -230,15 +233,15 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
     throw new UserError(
       'CM0505',
       bare.trim() === 'true'
-        ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
-        : `${real} is not in a git repository; make one with git init and a first commit.`,
+        ? `${real} is a bare repository, which has no files to work on. Run codemachine in a clone.`
+        : `${real} is not in a git repository. Make one with git init and a first commit.`,
     )
   }
   const [first] = await listWorktrees(setting)
   if (first === undefined || first.isBare) {
     throw new UserError(
       'CM0505',
-      `${repository.commonDir} is a bare repository, and a worktree is made beside the files of one; use a clone of it.`,
+      `${repository.commonDir} is a bare repository, and codemachine makes worktrees beside a checkout. Use a clone.`,
     )
   }
   return { repository, main: first.directory, setting }
@@ -352,7 +355,7 @@ export function checkWorktreeName(typed: string): string {
   throw new UserError(
     'CM0506',
     `"${shown.replace(/\p{Cc}/gu, ' ')}" cannot name a worktree; use letters, digits, "-", "_" and "." only, at most 60 of them.`,
-    { hint: 'Without a name it comes after the goal: codemachine "…" --worktree' },
+    { hint: 'To have codemachine choose the name, put the flag after the goal: codemachine "…" --worktree' },
   )
 }
 

@@ -70,12 +70,12 @@ describe('an answer', () => {
   test.each([
     ['nothing', null, 'is empty'],
     ['only space', ' \n ', 'is empty'],
-    ['words', 'All good, I agree.', 'holds no answer'],
-    ['half of it', good.slice(0, -30), 'breaks off'],
-    ['half of it in a fence', `\`\`\`json\n${good.slice(0, 40)}\n\`\`\``, 'breaks off'],
+    ['words', 'All good, I agree.', 'does not contain the requested'],
+    ['half of it', good.slice(0, -30), 'ends too early'],
+    ['half of it in a fence', `\`\`\`json\n${good.slice(0, 40)}\n\`\`\``, 'ends too early'],
     ['a comma too many', good.replace('"T1"', '"T1",'), 'not valid JSON'],
     ['a remark in it', good.replace('"count"', '// how many\n"count"'), 'not valid JSON'],
-    ['single quotes', good.replaceAll('"', "'"), 'holds no answer'],
+    ['single quotes', good.replaceAll('"', "'"), 'does not contain the requested'],
     ['a line end within a text', good.replace('agreed', 'agr\need'), 'not valid JSON'],
     [
       'broken, with a part that looks like the whole',
@@ -85,47 +85,43 @@ describe('an answer', () => {
     [
       'cut off, with a part that looks like the whole',
       '{"verdict":"agreed","tasks":[{"verdict":"agreed","tasks":[]}',
-      'breaks off',
+      'ends too early',
     ],
     ['two answers', `${good}\n${good}`, '2 JSON objects'],
     ['a field that it has twice', good.replace('{', '{"verdict":"agreed",'), 'occurs twice'],
     ['two answers in fences', `\`\`\`json\n${good}\n\`\`\`\n\`\`\`json\n${good}\n\`\`\``, '2 JSON objects'],
     ['one that is broken beside one that is not', `{"verdict": }\n${good}`, '2 JSON objects'],
     ['two objects, neither of them an answer', '{"a":1} {"b":2}', '2 JSON objects'],
-    ['a list', '[]', 'The answer is a list of 0; it has to be an object.'],
-    ['a list of answers', `[${good}]`, 'The answer is a list of 1; it has to be an object.'],
-    ['a text', JSON.stringify(good), 'it has to be an object.'],
-    ['null', 'null', 'The answer is null; it has to be an object.'],
+    ['a list', '[]', 'The answer is a list of 0; it must be an object.'],
+    ['a list of answers', `[${good}]`, 'The answer is a list of 1; it must be an object.'],
+    ['a text', JSON.stringify(good), 'it must be an object.'],
+    ['null', 'null', 'The answer is null; it must be an object.'],
     ['an empty object', '{}', 'The answer has no field "verdict", which is required.'],
-    ['another object', '{"a":1}', 'The answer has a field "a", which was not asked for; leave it out.'],
+    ['another object', '{"a":1}', 'The answer has a field "a", which the schema does not allow; leave it out.'],
     ['without a field', '{"verdict":"agreed"}', 'The answer has no field "tasks", which is required.'],
     ['with a field of another object', '{"verdict":"agreed","tasks":[],"__proto__":1}', 'a field "__proto__"'],
     ['that lets a field come from elsewhere', '{"verdict":"agreed","__proto__":{"tasks":[]}}', 'no field "tasks"'],
-    [
-      'another word',
-      '{"verdict":"maybe","tasks":[]}',
-      '`verdict` is "maybe"; it has to be one of "agreed", "findings".',
-    ],
-    ['another kind', '{"verdict":"agreed","tasks":"T1"}', '`tasks` is "T1"; it has to be a list.'],
+    ['another word', '{"verdict":"maybe","tasks":[]}', '`verdict` is "maybe"; it must be one of "agreed", "findings".'],
+    ['another kind', '{"verdict":"agreed","tasks":"T1"}', '`tasks` is "T1"; it must be a list.'],
     [
       'another kind of two',
       '{"verdict":"agreed","tasks":[],"count":1.5}',
-      '`count` is 1.5; it has to be a whole number or null.',
+      '`count` is 1.5; it must be a whole number or null.',
     ],
     [
       'wrong in a list',
       '{"verdict":"agreed","tasks":[{"id":"T1"},{"id":7}]}',
-      '`tasks[1].id` is 7; it has to be a text.',
+      '`tasks[1].id` is 7; it must be a text.',
     ],
     [
       'not as a pattern wants it',
       '{"verdict":"agreed","tasks":[{"id":"7"}]}',
-      '`tasks[0].id` is "7"; it has to match ^T[0-9]+$.',
+      '`tasks[0].id` is "7"; it must match ^T[0-9]+$.',
     ],
     [
       'not the one word',
       '{"verdict":"agreed","tasks":[{"id":"T1","done":true}]}',
-      '`tasks[0].done` is true; it has to be false.',
+      '`tasks[0].done` is true; it must be false.',
     ],
     [
       'too long a list',
@@ -135,7 +131,7 @@ describe('an answer', () => {
     [
       'none of two shapes',
       '{"verdict":"agreed","tasks":[],"place":7}',
-      '`place` is 7, which has none of the shapes that it may have.',
+      '`place` is 7, which fits none of the allowed forms.',
     ],
     ['a number that is none', '{"verdict":"agreed","tasks":[],"count":1e999}', 'too large'],
     [
@@ -174,13 +170,13 @@ describe('an answer', () => {
       'one that fits none of several shapes',
       SCHEMA,
       { ...GOOD, place: 7 },
-      '- `place` is 7, which has none of the shapes that it may have.',
+      '- `place` is 7, which fits none of the allowed forms.',
     ],
     [
       'a field of any name that is wrong',
       { additionalProperties: { type: 'string' } },
       { a: 7 },
-      '- `a` is 7; it has to be a text.',
+      '- `a` is 7; it must be a text.',
     ],
     [
       'what two parts of the schema ask for',
@@ -192,13 +188,13 @@ describe('an answer', () => {
       'a name with slashes',
       { properties: { 'a/b~': { type: 'string' } } },
       { 'a/b~': 7 },
-      '- `a/b~` is 7; it has to be a text.',
+      '- `a/b~` is 7; it must be a text.',
     ],
     [
       'a long text',
       { properties: { a: { type: 'null' } } },
       { a: 'x'.repeat(1000) },
-      `- \`a\` is "${'x'.repeat(79)}…; it has to be null.`,
+      `- \`a\` is "${'x'.repeat(79)}…; it must be null.`,
     ],
   ])('is told in one line that is no longer than it need be: %s', (_, schema, value, line) => {
     expect(schemaProblem(value, schema)).toBe(line)
@@ -211,7 +207,7 @@ describe('an answer', () => {
 
   test('with a field that is named as a reference in a schema is told so, too', () => {
     const schema = { properties: { $ref: { type: 'string' } } }
-    expect(schemaProblem({ $ref: 7 }, schema)).toBe('- `$ref` is 7; it has to be a text.')
+    expect(schemaProblem({ $ref: 7 }, schema)).toBe('- `$ref` is 7; it must be a text.')
   })
 
   test.each([

@@ -54,7 +54,7 @@ test('the published examples of test results and of verification results are rea
 test('a predicate that does not fit its type is named with the place', () => {
   const result = example('test-result') as { predicate: object }
   expect(readStatement({ ...result, predicate: { ...result.predicate, result: 'OK' } })).toBe(
-    'has a predicate that does not fit its type: result is not what it has to be',
+    'has a predicate that does not fit its type: result has a wrong value',
   )
   expect(readStatement({ ...result, subject: [] })).toContain('is no in-toto statement: subject')
   expect(readStatement({ ...result, predicateType: TYPES.session.replace('v1', 'v2') })).toContain('is of a newer')

@@ -137,11 +137,11 @@ test('a done.json with a wrong field is refused with its place', () => {
   const certificate = certificateOf(stateAfter(DONE), FACTS)
   const wrong = { ...certificate, gates: certificate.gates.map(each => ({ ...each, timeoutMs: '1' })) }
   expect(() => parseCertificate(JSON.stringify(wrong), 'done.json')).toThrow(
-    'done.json: gates[0].timeoutMs is not what it has to be; it was damaged or changed by hand.',
+    'done.json: gates[0].timeoutMs has a wrong value; it was damaged or changed by hand.',
   )
   // A tree is handed to git.
   const option = { ...certificate, tree: '--output=/etc/passwd' }
-  expect(() => parseCertificate(JSON.stringify(option), 'done.json')).toThrow('done.json: tree is not')
+  expect(() => parseCertificate(JSON.stringify(option), 'done.json')).toThrow('done.json: tree has a wrong value')
 })
 
 test('a gate that was flaky earlier is certified as such, though it passed in the end', () => {

@@ -96,7 +96,7 @@ describe('an author may be given any goal', () => {
     const items = Array.from({ length: 200 }, (_, at) => `- item ${at + 1}`)
     expect(readContract({ sentences: items.map(must) }, items.join('\n'))).toEqual({
       ok: false,
-      problem: 'There are 200 sentences; group them, so that there are at most 40.',
+      problem: 'There are 200 sentences; group them into at most 40.',
     })
     const groups = Array.from({ length: 10 }, (_, at) => items.slice(at * 20, at * 20 + 20).join('\n'))
     expect(readContract({ sentences: groups.map(must) }, items.join('\n'))).toMatchObject({ value: { uncovered: [] } })

@@ -21,9 +21,9 @@ const WAY: Decision = {
 }
 
 test.each([
-  [{ choices: Array.from({ length: 21 }, (_, n) => ({ id: `c${n}`, label: 'x' })) }, 'has not 1 to 20 choices'],
-  [{ choices: [{ id: 'a b', label: 'x' }] }, 'has an id that is no word of small letters'],
-  [{ choices: [{ id: '1', label: 'x' }] }, 'has an id that is no word of small letters'],
+  [{ choices: Array.from({ length: 21 }, (_, n) => ({ id: `c${n}`, label: 'x' })) }, 'must have 1 to 20 choices'],
+  [{ choices: [{ id: 'a b', label: 'x' }] }, 'has an id that is not a lower-case word'],
+  [{ choices: [{ id: '1', label: 'x' }] }, 'has an id that is not a lower-case word'],
   [{ title: ' \n' }, 'has no title'],
 ] satisfies [Partial<Decision>, string][])('a decision that no template may ask for is a bug: %j', (wrong, words) => {
   expect(() => checkedDecision({ ...WAY, ...wrong })).toThrow(`The decision "way" ${words}.`)
@@ -67,14 +67,14 @@ describe('an answer is not taken', () => {
       { choice: 'right' },
       { decision: null, decided: byDefault },
       'not-asked',
-      '"way" of 20261120_1 has been decided already: left, by default.',
+      '"way" of 20261120_1 was already decided: left, by default.',
     ],
     [
       'for the one before',
       { choice: 'right', decision: 'way' },
       { decision: { ...open, id: 'pace' }, decided: byDefault },
       'not-asked',
-      '"way" of 20261120_1 has been decided already: left, by default.',
+      '"way" of 20261120_1 was already decided: left, by default.',
     ],
     [
       'for one that is none',
@@ -115,7 +115,9 @@ test('a template may ask for 20 choices, and for a file to be opened where it na
   expect(checkedDecision({ ...WAY, choices }).choices.map(({ label }) => label)).toEqual(choices.map(() => 'a label'))
   const opening = [{ id: 'open', label: 'x', opensFile: true } as const, ...WAY.choices]
   expect(checkedDecision({ ...WAY, choices: opening, file: 'a.md' }).file).toBe('a.md')
-  expect(() => checkedDecision({ ...WAY, choices: opening })).toThrow('has no file that could be opened')
+  expect(() => checkedDecision({ ...WAY, choices: opening })).toThrow(
+    'has a choice that opens a file, but names no file',
+  )
 })
 
 test('a wait for a person ends by its default only while nobody looks, and at a limit first', () => {

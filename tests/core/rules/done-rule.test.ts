@@ -92,7 +92,7 @@ test.each<[string, MemorySnapshot, Partial<EndedRound>, string, RegExp]>([
     claimed,
     { outcome: { class: 'context-full', message: null } },
     'round-not-completed',
-    /did not come to its end/,
+    /was cut off/,
   ],
 ])('a claim is refused with its reason when %s', (_name, memory, changes, reason, detail) => {
   const verdict = judgeDone(memory, { ...round, ...changes }, WORKED)

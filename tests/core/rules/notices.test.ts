@@ -25,16 +25,16 @@ describe('the result of a gate', () => {
     [{ problem: 'No shell.' }, 'The check `tests` fails (exit code 1). No shell.'],
     [
       { output: ' \n  a\nb\n\n' },
-      'The check `tests` fails (exit code 1).\n  The end of what it printed:\n     \n      a\n    b\n ',
+      'The check `tests` fails (exit code 1).\n  The end of its output:\n     \n      a\n    b\n ',
     ],
     [{ output: ' \n ' }, 'The check `tests` fails (exit code 1).'],
     [
       { status: 'flaky' as const },
-      'The check `tests` is flaky: it failed (exit code 1), and passed when it was run again on the same files.',
+      'The check `tests` is flaky: it failed (exit code 1), then passed on the same files.',
     ],
     [
       { status: 'flaky' as const, exitCode: null },
-      'The check `tests` is flaky: it failed, and passed when it was run again on the same files.',
+      'The check `tests` is flaky: it failed, then passed on the same files.',
     ],
   ])('%j', (change, text) => {
     expect(describeGate({ ...result, ...change })).toBe(text)
@@ -48,15 +48,15 @@ describe('the result of a gate', () => {
 
 test('a memory file that could not be used is told with what became of it', () => {
   const problem = { file: 'tasks.json', problem: 'It is broken.', setAside: null, restored: false } as const
-  expect(memoryNotice(problem).text).toBe('tasks.json could not be used: It is broken. Bring it up to date first.')
+  expect(memoryNotice(problem).text).toBe('tasks.json could not be used: It is broken. Update it first.')
   expect(memoryNotice({ ...problem, setAside: 'x.1', restored: true }).text).toBe(
-    'tasks.json could not be used: It is broken. Its content is kept as x.1. The last good version is restored. Bring it up to date first.',
+    'tasks.json could not be used: It is broken. Its content is saved as x.1. codemachine restored the last good version. Update it first.',
   )
 })
 
 test('files that were touched are named, with how', () => {
   expect(protectedNotice(sampleEvents['protected-changed'].files).text).toContain(
-    'tests/a.test.ts (tests marked to be skipped), tests/b.test.ts (deleted)',
+    'tests/a.test.ts (marks tests as skipped), tests/b.test.ts (deleted)',
   )
   expect(restoredNotice(['.git/config', '.git/hooks/x']).text).toContain('.git/config, .git/hooks/x')
 })
@@ -65,14 +65,14 @@ test('of a task that was judged the next round is told what it has to do about i
   const told = (verdict: EventOf<'task-judged'>['verdict'], detail: string | null = null) =>
     taskNotice({ ...sampleEvents['task-judged'], verdict, detail })?.text ?? null
   expect([told('refused'), told('refused', 'No.')]).toEqual([
-    'T2 (Create homepage component) was set to done, and is not taken for it: nothing shows it.',
-    'T2 (Create homepage component) was set to done, and is not taken for it: No.',
+    'T2 (Create homepage component) is marked done, but codemachine does not accept that: nothing shows it.',
+    'T2 (Create homepage component) is marked done, but codemachine does not accept that: No.',
   ])
   expect([told('parked'), told('parked', 'Why.')]).toEqual([
     'T2 (Create homepage component) is parked: it failed too often. Leave it, and continue with the rest.',
     'T2 (Create homepage component) is parked: Why. Leave it, and continue with the rest.',
   ])
-  expect(told('put-back')).toContain('has been put back')
+  expect(told('put-back')).toContain('codemachine restored it')
   const silent = ['changed', 'edited', 'done', 'failed', 'reopened', 'added', 'removed'] as const
   expect(silent.map(verdict => told(verdict))).toEqual(silent.map(() => null))
 })
@@ -81,14 +81,14 @@ test('of how a round ended the next one is told what it can do about it', () => 
   const told = (end: Parameters<typeof outcomeNotice>[0]['class'], message: string | null = null) =>
     outcomeNotice({ class: end, message })?.text ?? null
   expect([told('silent'), told('silent', 'Quiet.')]).toEqual([
-    expect.stringContaining('ended: nothing came any more. Look'),
-    expect.stringContaining('ended: Quiet. Look'),
+    expect.stringContaining('ended it: no more output came. Look'),
+    expect.stringContaining('ended it: Quiet. Look'),
   ])
   expect([told('refused'), told('refused', 'No.')]).toEqual([
-    expect.stringContaining('refused: no reason was given. Go'),
-    expect.stringContaining('refused: No. Go'),
+    expect.stringContaining('refused: no reason was given. Try'),
+    expect.stringContaining('refused: No. Try'),
   ])
-  expect(told('context-full')).toContain('ran out of room')
+  expect(told('context-full')).toContain('context of the last round was full')
   const silent = [
     'worked',
     'interrupted',
@@ -106,11 +106,13 @@ test('of how a round ended the next one is told what it can do about it', () => 
 test('rounds that got nowhere are told what was said, and what is asked of them', () => {
   const stuck = sampleEvents.stuck
   const first = stuckNotice(stuck, ['one\ntwo', 'three']).text
-  expect(first).toMatch(/^The last 3 rounds left all files/)
-  expect(first).toContain(' This is what was said at their ends:\n  - one\n    two\n  - three\n ')
-  expect(first).toContain('choose another way')
+  expect(first).toMatch(/^The last 3 rounds changed no file/)
+  expect(first).toContain(' Their last messages:\n  - one\n    two\n  - three\n ')
+  expect(first).toContain('try another approach')
   const second = stuckNotice({ ...stuck, why: 'same-refusal', remedy: 'more-effort' }, []).text
-  expect(second).toMatch(/^The same claim has been refused 3 times, for the same reason\. Another way was asked for/)
+  expect(second).toMatch(
+    /^The same claim was refused 3 times, for the same reason\. You were asked for another approach/,
+  )
 })
 
 promise('D73', "A gate that may not write below the person's home says what lets it")

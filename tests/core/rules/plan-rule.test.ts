@@ -51,7 +51,7 @@ test('a task that an agent has worked on is done when it is said to be', () => {
 
 promise('L9', 'Of a build, a task is done only if an agent has worked on it and its gates stand')
 test('a task that nobody worked on is not done by being called so', () => {
-  expect(judge({}, true)).toEqual([['refused', 'No agent has come to the end of any work on it.']])
+  expect(judge({}, true)).toEqual([['refused', 'No agent has finished any work on it.']])
 })
 
 promise('L9')
@@ -91,7 +91,7 @@ test('a task that was worked on in this round and is not done has failed; one th
 promise('L10', 'A task that fails for the fifth time is parked, and the rest goes on')
 test('a task that fails for the fifth time is parked, and stays so whatever the file says', () => {
   expect(judge({ workedIn: 4, failures: 3 }, false)).toMatchObject([['failed', expect.anything()]])
-  const because = 'It failed 5 times. It was worked on, and does not meet its acceptance criteria yet.'
+  const because = 'It failed 5 times. An agent worked on it, but it does not meet its acceptance criteria yet.'
   expect(judge({ workedIn: 4, failures: 4 }, false)).toEqual([['parked', because]])
   expect(judge({ workedIn: 4, failures: 5, parked: 'It is too hard.' }, true)).toMatchObject([
     ['refused', expect.stringContaining('parked')],

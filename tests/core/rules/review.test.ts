@@ -54,9 +54,9 @@ describe('the answer of a reviewer', () => {
 
   test.each([
     ['nothing at all', '  ', 'is empty'],
-    ['words', 'All good, I agree.', 'not the JSON'],
-    ['half of it', '{"verdict": "agreed", "summary": "', 'breaks off'],
-    ['a list', '[]', 'has to be an object'],
+    ['words', 'All good, I agree.', 'does not contain the requested JSON'],
+    ['half of it', '{"verdict": "agreed", "summary": "', 'ends too early'],
+    ['a list', '[]', 'must be an object'],
     [
       'two answers',
       '```json\n{"verdict":"findings","findings":[]}\n```\n```json\n{"verdict":"agreed","findings":[]}\n```',
@@ -67,8 +67,12 @@ describe('the answer of a reviewer', () => {
     ['a weight that is none', answer({ ...FINDING, severity: 'BLOCKER' }), '`findings[0].severity` is "BLOCKER"'],
     ['about a line that is none', answer({ ...FINDING, line: '12' }), '`findings[0].line` is "12"'],
     ['about a file that is none', answer(FINDING, { ...FINDING, file: 7 }), '`findings[1].file` is 7'],
-    ['findings of which one says nothing', { ...answer({ ...FINDING, problem: ' ' }), verdict: 'agreed' }, 'without'],
-    ['a disagreement about nothing', answer(), 'names nothing'],
+    [
+      'findings of which one says nothing',
+      { ...answer({ ...FINDING, problem: ' ' }), verdict: 'agreed' },
+      'does not say',
+    ],
+    ['a disagreement about nothing', answer(), 'names no finding'],
   ])('that is %s cannot be used, and it is said why', (_what, text, why) => {
     expect(read(text)).toEqual({ problem: expect.stringContaining(why) })
   })

@@ -98,7 +98,9 @@ test('what a round has to be told is kept until a round that was told it has cou
     { type: 'steered', round: null, text: 'use tabs', delivered: false },
   ]
   const state = foldAll(events)
-  expect(state.notices.map(({ text }) => text).join('\n')).toMatch(/refused: it changed 1 file[\s\S]*use tabs/)
+  expect(state.notices.map(({ text }) => text).join('\n')).toMatch(
+    /did not accept the claim that the work is done: it changed 1 file[\s\S]*use tabs/,
+  )
   expect(foldAll([...events, started(2), ended(2, { class: 'crashed', message: '' })]).notices).toHaveLength(2)
   expect(foldAll([...events, started(2), ended(2, worked)]).notices).toEqual([])
 })
@@ -121,7 +123,7 @@ test('text that reached an agent is told to the next round, too, if that round d
   const { notices, personSaid } = foldAll([created(), started(1), steered, ended(1, { class: 'crashed', message: '' })])
   expect(notices[0]).toEqual({
     from: 'person',
-    text: 'A person says, to backend-dev-1, who was at work for the round: use tabs',
+    text: 'A person says, to backend-dev-1, an agent of that round: use tabs',
   })
   expect(personSaid).toEqual(['use tabs'])
   // The round is told an answer itself.
@@ -371,7 +373,7 @@ test('of commands that end with their round the next one is told, ten at the mos
   const state = foldAll([created(), started(1), turn(1, 'A'), ...many, cutOff(0), ended(1, worked)])
   expect(state.notices).toHaveLength(10)
   expect(state.notices[0]?.text).toContain(
-    'was ended with it: `make part0 and more`. What it was to write may be missing.',
+    'so codemachine ended it: `make part0 and more`. Its output may be incomplete.',
   )
   const after = foldAll([
     created(),

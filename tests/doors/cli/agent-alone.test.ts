@@ -247,7 +247,7 @@ test('a limit of cost holds for an agent by itself: it is refused without a pric
   const { place } = scene
   const without = await callAgent(place, { flags: { maxCost: '2' } })
   expect([without.exitCode, without.sessions]).toEqual([
-    expect.stringContaining('2: There are no prices, so --max-cost cannot be enforced;'),
+    expect.stringContaining('2: There are no prices, so --max-cost cannot be enforced.'),
     [],
   ])
   const config = join(place.home, '.config', 'codemachine', 'config.toml')

@@ -105,7 +105,7 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect(exitCode).toBe(0)
   expect(existsSync(readme)).toBe(true)
   expect(stdout).toContain('S1, check 2: timed out before the work')
-  expect(scene.input(2)).toContain('check 2 does not come to its end in time')
+  expect(scene.input(2)).toContain('check 2 does not finish in time')
   expect(stdout).toContain('contract, version 3, is accepted')
   expect(stdout).toContain('wrong version 1 for S2: caught by check 1')
   expect(stdout).toMatch(/ended: done and proved: 2 of 2 sentences proved/)

@@ -27,7 +27,7 @@ test('a gate that has gone blind is found, and done needs a review that agrees',
   expect(causes).toEqual(['counter-proof'])
   expect(counterProofs).toMatchObject([{ result: 'blind', made: ['scripts/test.sh'], doubts: ['blind'] }])
   expect(certificate.gates).toMatchObject([{ counterProof: { result: 'blind', doubts: ['blind'] } }])
-  expect(card).toContain('now passes without the work: what makes it pass is scripts/test.sh')
+  expect(card).toContain('now passes without the work. These files make it pass: scripts/test.sh')
 })
 
 test('a program that ends the runner before it reads the tests is found by what is not read any more', async () => {

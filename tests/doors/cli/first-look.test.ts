@@ -26,7 +26,7 @@ test('--max-time bounds the first look at a huge work directory, and says what c
   expect(exitCode).toBe(3)
   expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'limit', limit: 'time' }, rounds: 0 })
   expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-    `git could not read all files in ${scene.place.directory} in the time of the session: raise --max-time, let git ignore large files, or check the disk.`,
+    `git could not read all files in ${scene.place.directory} in the time of the session. Raise --max-time, let git ignore large files, or check the disk.`,
   )
   expect(processesOf(scene.place)).toEqual([])
 })

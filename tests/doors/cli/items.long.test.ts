@@ -174,7 +174,7 @@ test('a command that still runs when the round ends is an item, a line and a rem
   ])
   const { items, lines } = await shown(scene, 2)
   const told =
-    'The last round ended while this command still ran, and the command was ended with it: `echo begun; exec sleep 300`.'
+    'When the last round ended, this command was still running, so codemachine ended it: `echo begun; exec sleep 300`.'
   expect(scene.input(2)).toContain(told)
   expect(items.find(item => 'cutOffMs' in item)).toMatchObject({
     kind: 'command',
@@ -198,6 +198,6 @@ test('what a round has left running without a sandbox is ended with it, and the 
   expect(eventsOf(events, 'warning').filter(({ ended }) => ended !== undefined)).toMatchObject([
     { round: 1, ended: expect.arrayContaining([expect.stringContaining('sleep 307')]) },
   ])
-  expect(scene.input(2)).toMatch(/The last round had left this running, and it was ended after the round: `.*sleep 307/)
+  expect(scene.input(2)).toMatch(/The last round left this running, and codemachine ended it: `.*sleep 307/)
   expect(scene.memory('report.md')).toMatch(/Round 1 left this running, and codemachine ended it: .*sleep 307/)
 })

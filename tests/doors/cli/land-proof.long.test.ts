@@ -28,7 +28,7 @@ test('gates that only the target has, and those that only git in a repository pa
   await makeWork(place, 'one', { 'c.txt': 'c\n' }, [])
   await install(await makeWork(place, 'two', { 'd.txt': 'd\n' }), 'new')
   expect((await land(place, 'one')).stderr).toContain(
-    'does not pass: no c, cat node_modules/old/x node_modules/new/x; nothing has been touched.',
+    'fails these gates: no c, cat node_modules/old/x node_modules/new/x. codemachine changed nothing.',
   )
   const { exitCode, stdout, stderr } = await land(place, 'two', '--message', 'Take it')
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('runs on the merge: no c\n')])
@@ -53,7 +53,10 @@ test('the checks of a contract run on the merge, and belong to the certificate o
   expect([ran.exitCode, ran.stdout]).toEqual([0, expect.stringContaining('done')])
   await commit(place, place.directory, { 'readme.txt': 'bye\n' })
   const refused = await land(place, 'x', '--commit', 'Work of the night')
-  expect([refused.exitCode, refused.stderr]).toEqual([4, expect.stringContaining('does not pass: x: S1, check 1; ')])
+  expect([refused.exitCode, refused.stderr]).toEqual([
+    4,
+    expect.stringContaining('fails these gates: x: S1, check 1. '),
+  ])
   expect(refused.stderr).toContain('    no hello here\n')
   git(place, 'revert', '--no-edit', 'HEAD')
   expect(await land(place, 'x', '--commit', 'Work of the night')).toMatchObject({ exitCode: 0 })
@@ -67,7 +70,7 @@ test('the checks of a contract run on the merge, and belong to the certificate o
   expect((await codemachineHere(place, ['verify'])).stdout).toMatch(/^broken since [0-9a-f]{12} Work /)
   // What was asked for once binds what is landed next, and no later one.
   await makeWork(place, 'y', { 'y.txt': 'y\n' }, null)
-  expect((await land(place, 'y')).stderr).toContain('does not pass: main: x: S1, check 1; ')
+  expect((await land(place, 'y')).stderr).toContain('fails these gates: main: x: S1, check 1. ')
 })
 
 const KEEPS_HELLO = 'grep -qx hello readme.txt || { echo no hello here; exit 1; }\n'
@@ -106,9 +109,9 @@ test('with no branch checked out, work lands on the branch that is named, and no
   const refused = await land(place)
   expect([refused.exitCode, refused.stderr]).toEqual([
     2,
-    `codemachine: No branch is checked out in ${place.directory}, so name the one to merge into with --onto. (CM0514)\n  Such as: codemachine land --onto main\n`,
+    `codemachine: No branch is checked out in ${place.directory}. Name the branch to merge into with --onto. (CM0514)\n  Such as: codemachine land --onto main\n`,
   ])
-  expect((await land(place, '--onto', 'nowhere')).stderr).toContain('"nowhere" is no branch to merge into; ')
+  expect((await land(place, '--onto', 'nowhere')).stderr).toContain('There is no branch "nowhere" to merge into. ')
   const { exitCode, stdout } = await land(place, '--onto', 'main')
   expect([exitCode, stdout]).toEqual([
     0,

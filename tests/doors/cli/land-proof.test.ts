@@ -25,7 +25,7 @@ test('a merge of what passes alone does not land where it fails a gate, and its 
   const second = await land(place, 'two')
   expect([second.exitCode, second.stdout]).toEqual([4, ''])
   expect(second.stderr).toContain(
-    'codemachine: codemachine/two merged into main does not pass: sh check.sh; nothing has been touched. (CM0519)\n  sh check.sh: failed\n    a and b do not go together\n',
+    'codemachine: The merge of codemachine/two into main fails these gates: sh check.sh. codemachine changed nothing. (CM0519)\n  sh check.sh: failed\n    a and b do not go together\n',
   )
   expect(head(place)).toBe(before)
   expect(git(place, 'status', '--porcelain')).toBe('')
@@ -44,7 +44,7 @@ test('a merge of what passes alone does not land where it fails a gate, and its 
   expect(JSON.parse(readFileSync(join(recordsFolder(place), newest), 'utf8'))).toMatchObject({
     certificate: { verified: false, gates: [{ run: 'sh check.sh', status: null }] },
   })
-  expect((await codemachineHere(place, ['verify'])).stdout).toContain('cannot tell: no file has changed since, ')
+  expect((await codemachineHere(place, ['verify'])).stdout).toContain('cannot tell: no file has changed, ')
 })
 
 function recordsFolder(place: TestPlace): string {
@@ -69,8 +69,8 @@ test('of a night of three worktrees one lands, one breaks the merge, one conflic
   const lines = stdout.split('\n').map(line => line.replace(/ {2,}/g, ' '))
   expect(lines.slice(0, 5)).toEqual([
     expect.stringMatching(/^landed one [0-9a-f]{10}$/),
-    'failed three codemachine/three and main have both changed README.md, so it is not merged; nothing has been touched. (CM0513)',
-    'failed two codemachine/two merged into main does not pass: sh check.sh; nothing has been touched. (CM0519)',
+    'failed three codemachine/three and main both changed README.md. codemachine merged nothing. (CM0513)',
+    'failed two The merge of codemachine/two into main fails these gates: sh check.sh. codemachine changed nothing. (CM0519)',
     expect.stringMatching(/^landed four [0-9a-f]{10}$/),
     expect.stringMatching(/^landed five [0-9a-f]{10}$/),
   ])
@@ -127,7 +127,7 @@ test('a target or a worktree that changes while the merge is proved is not moved
   const ended = await first.ended
   expect([ended.exitCode, ended.stdout]).toEqual([
     4,
-    'failed  one  main has changed while the merge was proved, so nothing was merged; land again. (CM0518)\n',
+    'failed  one  main changed while the gates ran on the merge, so codemachine merged nothing. Land again. (CM0518)\n',
   ])
   expect(head(place)).toBe(mine)
 
@@ -135,7 +135,7 @@ test('a target or a worktree that changes while the merge is proved is not moved
   await using third = await startLanding(place, 'one')
   await writeFile(join(top, 'later.txt'), '')
   await letGo(place)
-  expect((await third.ended).stderr).toContain('codemachine/one has changed while the merge was proved')
+  expect((await third.ended).stderr).toContain('codemachine/one changed while the gates ran on the merge')
   expect(head(place)).toBe(mine)
 })
 

@@ -59,7 +59,7 @@ test('what was done is merged by a plain commit, and what the person is in the m
   const commit = readFileSync(join(place.directory, '.git/refs/heads/main'), 'utf8').trim()
   expect([exitCode, stdout, stderr]).toEqual([
     0,
-    `codemachine/x is merged into main as ${commit.slice(0, 10)}: 1 file changed.\nNot proved: neither side has gates.\nTo remove what is left of it: git -C ${place.directory} worktree remove ${top} && git -C ${place.directory} branch -d codemachine/x\n`,
+    `codemachine/x is merged into main as ${commit.slice(0, 10)}: 1 file changed.\nNot proved: neither side has gates.\nTo remove codemachine/x: git -C ${place.directory} worktree remove ${top} && git -C ${place.directory} branch -d codemachine/x\n`,
     '',
   ])
   expect(existsSync(traces)).toBe(false)
@@ -67,7 +67,7 @@ test('what was done is merged by a plain commit, and what the person is in the m
   expect(git(place, 'log', '-1', '--format=%s|%p|%an')).toMatch(/^Take it\|\w+ \w+\|A Person$/)
   expect(git(place, 'status', '--porcelain')).toBe(' M README.md\nA  staged.txt')
   expect(git(place, 'stash', 'list')).toBe('')
-  expect((await land(place)).stdout).toMatch(/^codemachine\/x has nothing that main does not have already\.\n/)
+  expect((await land(place)).stdout).toMatch(/^Nothing to land: main already has all of codemachine\/x\.\n/)
 })
 
 test('a conflict is found before anything is touched', async () => {
@@ -80,7 +80,7 @@ test('a conflict is found before anything is touched', async () => {
   const { exitCode, stdout, stderr } = await land(made.place)
   expect([exitCode, stdout]).toEqual([4, ''])
   expect(stderr).toContain(
-    'codemachine: codemachine/x and main have both changed README.md, so it is not merged; nothing has been touched. (CM0513)\n',
+    'codemachine: codemachine/x and main both changed README.md. codemachine merged nothing. (CM0513)\n',
   )
   expect(sides(made)).toEqual(before)
 })
@@ -94,7 +94,7 @@ test('what the person has not committed is never overwritten, be it known to git
     expect(await land(place)).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining(
-        `codemachine/x would overwrite what is not committed in ${place.directory}: ${file}; nothing has been touched.`,
+        `codemachine/x would overwrite uncommitted changes in ${place.directory}: ${file}. codemachine changed nothing.`,
       ),
     })
     expect(sides(made)).toEqual(before)
@@ -116,7 +116,7 @@ test('what is not committed in the worktree is not left behind unsaid, and is co
   const { exitCode, stderr } = await land(place)
   expect([exitCode, stderr]).toEqual([
     2,
-    `codemachine: In ${top} there are changes that are not committed, and would not come along: left.txt. (CM0512)\n  To commit all of them first: codemachine land x --commit "…"\n`,
+    `codemachine: ${top} has uncommitted changes, which would not be landed: left.txt. (CM0512)\n  To commit them first: codemachine land x --commit "…"\n`,
   ])
   expect(await land(place, '--commit', ' ')).toMatchObject({ exitCode: 2 })
   expect(sides(made)).toEqual(before)
@@ -136,7 +136,7 @@ test('what is not committed in the worktree stays so where it cannot be landed',
   const refused = await land(place, '--commit', 'What was left')
   expect([refused.exitCode, refused.stderr]).toEqual([
     2,
-    expect.stringContaining('left.txt; nothing has been touched.'),
+    expect.stringContaining('left.txt. codemachine changed nothing.'),
   ])
   expect(sides(made)).toEqual(inTheWay)
   await writeFile(join(place.directory, 'README.md'), '# Ours\n')
@@ -144,7 +144,7 @@ test('what is not committed in the worktree stays so where it cannot be landed',
   const conflict = sides(made)
   expect(await land(place, '--commit', 'What was left')).toMatchObject({
     exitCode: 4,
-    stderr: expect.stringContaining('nothing has been touched.'),
+    stderr: expect.stringContaining('codemachine merged nothing.'),
   })
   expect(sides(made)).toEqual(conflict)
 })
@@ -164,16 +164,16 @@ test('which worktree is meant is asked for where there are several, and they are
     /^codemachine: There is no branch codemachine\/three\. \(CM0511\)\n {2}one: /,
   )
   expect((await land(place, '-C', two.top, 'one')).stderr).toMatch(
-    `${two.top} is a worktree on codemachine/two itself; run this in ${place.directory}.`,
+    `${two.top} is itself the worktree of codemachine/two. Run this in ${place.directory}.`,
   )
   expect((await land(place, 'codemachine/one')).exitCode).toBe(0)
   git(place, 'checkout', '-q', '--detach')
-  expect((await land(place, '--commit', 'c')).stderr).toContain('name the one to merge into with --onto. (CM0514)')
+  expect((await land(place, '--commit', 'c')).stderr).toContain('Name the branch to merge into with --onto. (CM0514)')
   expect(git(place, '-C', two.top, 'status', '--porcelain')).toBe('?? c')
   git(place, 'checkout', '-q', 'main')
   git(place, '-C', two.top, 'switch', '-q', '-c', 'strayed')
   expect((await land(place, 'two')).stderr).toContain(
-    `${two.top} has left codemachine/two, so landing would miss the newer work. `,
+    `${two.top} is no longer on codemachine/two, so landing would miss newer work. `,
   )
   git(place, '-C', two.top, 'switch', '-q', 'codemachine/two')
   expect((await land(place, '--commit', 'c')).exitCode).toBe(0)

@@ -161,7 +161,9 @@ describe('codemachine login', () => {
     place.env.CODEMACHINE_CODEX_HOME = 'own'
     const { exitCode, stdout, stderr } = await withKey(place)
     expect(exitCode).toBe(0)
-    expect(stderr).toMatch(/^codemachine: The setting codexHome is "own": rounds use your own codex login/)
+    expect(stderr).toMatch(
+      /^codemachine: Because the setting codexHome is "own", rounds still use your own codex login/,
+    )
     expect(stdout).toBe(`Logged in: an API key. Rounds still use ${place.codexHome}.\n`)
   })
 

@@ -61,7 +61,7 @@ describe('a round leaves in its memory', () => {
       const [broken] = eventsOf(ended.events.slice(ends), 'memory-broken')
       expect(broken?.problem).toMatchObject({ file, problem: expect.stringContaining(problem), restored: true })
       expect(scene.input(round + 1)).toContain(problem)
-      expect(scene.input(round + 1)).toContain('The last good version is restored.')
+      expect(scene.input(round + 1)).toContain('codemachine restored the last good version.')
     },
   )
 

@@ -88,7 +88,7 @@ describe('each event is a line', () => {
     'request-answered': 'codex asked to run: rm -rf build  → declined\n',
     'answer-given': 'answered verdict: outputs/1-verdict.json, 21 bytes\n',
     'answer-refused': `the answer verdict cannot be used:
-          - \`word\` is 7; it has to be a text.
+          - \`word\` is 7; it must be a text.
 `,
     'output-kept': 'kept: outputs/2-notes.md, 2 KiB\n',
     steered: 'a person says, to the next round: Leave the API.\n          Please.\n',
@@ -125,7 +125,7 @@ describe('each event is a line', () => {
 `,
     stuck: 'no progress in 3 rounds: the next round is asked for another approach\n',
     'memory-broken':
-      'tasks.json could not be used: line 3 is not JSON. Its content is saved as tasks.json.broken-1. The last good version is restored.\n',
+      'tasks.json could not be used: line 3 is not JSON. Its content is saved as tasks.json.broken-1. codemachine restored the last good version.\n',
     'goal-restored': 'the goal in MAIN.md was changed and is restored: it holds your own words.\n',
     'repository-restored':
       "restored the repository's own settings after the round: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
@@ -219,7 +219,7 @@ describe('each event is a line', () => {
     'done-refused': 'Not accepted: tasks.json still has 1 task. Work continues.\n',
     'contract-turn-started': 'writing the contract: what you asked for, sentence by sentence, with checks  (gpt-6)\n',
     'contract-turn-ended':
-      'the author of the contract gave no usable answer: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
+      'the author of the contract gave no usable answer: S1: the goal does not contain this quote: "build Y"  (42.0 s, 9.1k tokens)\n',
     'contract-drafted': `contract, version 1: 1 sentence, 1 check
             S1 (must) build X
 `,
@@ -273,10 +273,10 @@ describe('each event is a line', () => {
       `gate tests may prove nothing: done needs a review that agrees
           The check ` +
       '`tests`' +
-      ` failed earlier, and now passes without the work: what makes it pass is tests/test_0.py.
+      ` failed earlier, but now passes without the work. These files make it pass: tests/test_0.py.
           The check ` +
       '`tests`' +
-      ` ran tests, and does not say how many; earlier in the session it ran 12 tests.
+      ` ran an unknown number of tests; earlier in the session it ran 12 tests.
 `,
     'gate not counter-proved': 'gate tests has no counter-proof: it fails in a checkout of its own\n',
     'gate that passed before': '',
@@ -412,7 +412,7 @@ describe('each event is a line', () => {
     'one more check': 'one more check of S1\n',
     'one more check is written': 'writing one more check of S1  (gpt-6)\n',
     'no more check':
-      'the author of the contract gave no usable answer: S1: the quote does not stand so in the goal: "build Y"  (42.0 s, 9.1k tokens)\n',
+      'the author of the contract gave no usable answer: S1: the goal does not contain this quote: "build Y"  (42.0 s, 9.1k tokens)\n',
     'accepted unverified': 'Accepted (files at 0123456789ab): not verified: no gates are configured\n',
     'refused again': 'the same claim was refused 4 times: the next round is given more reasoning effort\n',
   }

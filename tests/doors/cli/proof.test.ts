@@ -42,7 +42,7 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   const { exitCode, stdout } = await scene.run('--plain', '--verify', 'sh check.sh', 'build X')
   expect(exitCode).toBe(0)
   expect(scene.input(1)).toContain('The check `sh check.sh` fails (exit code 2).')
-  expect(scene.input(1)).toContain('It was like that before any work was done.')
+  expect(scene.input(1)).toContain('It was the same before any work was done.')
   expect(scene.input(3)).toContain('The check `sh check.sh` fails (exit code 3).')
   expect(scene.input(3)).toContain('two of three passed')
   expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
@@ -108,7 +108,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
   await using scene = await openScene([round(flagDone), round(flagDone), round(reason, flagDone)])
   const { exitCode, stdout } = await scene.run('--plain', 'build X')
   expect(exitCode).toBe(0)
-  expect(scene.input(2)).toContain('no file has changed since the work on this goal began')
+  expect(scene.input(2)).toContain('no file has changed since the start of this goal')
   expect(scene.input(3)).toContain('MAIN.md does not say why nothing is needed')
   expect(eventsOf(journalOf(scene), 'done-refused').map(({ reason }) => reason)).toEqual([
     'nothing-done',

@@ -151,7 +151,7 @@ test('work that somebody else pushed to the branch is not overwritten, also wher
   await writeFile(join(place.directory, 'more.txt'), 'more\n')
   const { exitCode, stderr } = await scene.publish()
   expect(exitCode).toBe(2)
-  expect(stderr).toContain(`The branch ${BRANCH} of origin has commits that are not here; merge them first. (CM1203)`)
+  expect(stderr).toContain(`The branch ${BRANCH} of origin has commits that are not here. Merge them first. (CM1203)`)
   expect(forge.git('rev-parse', BRANCH)).toBe(theirs)
 })
 

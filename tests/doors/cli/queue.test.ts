@@ -66,7 +66,7 @@ test('a prompt that is too long to become a session is refused when it is queued
   }).ended
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: The prompt has 1800000 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file. (CM0107)\n',
+    'codemachine: The prompt has 1800000 bytes, and may have at most 1048576 (1 MiB). Put the text into a file, and name that file. (CM0107)\n',
   ])
   expect(await waiting(scene)).toEqual([])
 })
@@ -260,7 +260,7 @@ test('a prompt with a limit of cost is not queued where there are no prices, for
   expect(await scene.run('queue', 'add', '--max-cost', '2', 'first')).toMatchObject({
     exitCode: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be enforced; .*\n$/),
+    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be enforced\. .*\n$/),
   })
   expect(await waiting(scene)).toEqual([])
   const folder = join(scene.place.home, '.config', 'codemachine')

@@ -66,7 +66,7 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
   expect(await scene.run('review', '--goal', 'Say bye.')).toMatchObject({
     exitCode: 4,
     stdout: '',
-    stderr: expect.stringContaining('it is not the JSON object that was asked for.'),
+    stderr: expect.stringContaining('does not contain the requested JSON object.'),
   })
 })
 

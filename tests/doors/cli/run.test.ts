@@ -62,7 +62,7 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
     ],
     ['tree-changed', round('touch forgotten.txt', flagDone), 'forgotten.txt'],
     ['memory-broken', round(writeMemory('tasks.json', '{ "tasks": ['), flagDone), 'tasks.json could not be read'],
-    ['round-not-completed', [reply(shell(flagDone)), contextFull], 'did not come to its end'],
+    ['round-not-completed', [reply(shell(flagDone)), contextFull], 'was cut off'],
   ])('%s', async (reason, claiming, missing, open = openScene) => {
     await using scene = await open([claiming, round(readMain.command)])
     const { exitCode, events } = await scene.run('--json', '--rounds', '2', 'build X')
@@ -71,7 +71,7 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
       { round: 1, reason, detail: expect.stringContaining(missing) },
     ])
     expect(scene.model.requests.at(-1)?.lastOutputs[0]).toContain('finite_incantatem: false')
-    expect(scene.input(2)).toContain(`claim was refused: `)
+    expect(scene.input(2)).toContain(`did not accept the claim that the work is done: `)
     expect(scene.input(2)).toContain(missing)
     // Of a full context codex names the whole window as used.
     expect(eventsOf(events, 'session-ended')[0]?.tokens).toBeLessThan(TOKENS_OF_A_WINDOW)

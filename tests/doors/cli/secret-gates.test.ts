@@ -29,7 +29,7 @@ test('a session whose gate lost a secret when it was journaled does not go on wi
   const gate = { timeoutMs: 1, required: true, network: false, protect: [], everyRound: false }
   const run = 'psql -p[secret DB_PASSWORD]'
   expect(() => refuseHiddenGates('20261121_1', [{ ...gate, name: run, run }])).toThrow(
-    '20261121_1 has a gate with a secret (psql -p[secret DB_PASSWORD]), which codemachine does not store; write "$DB_PASSWORD" instead in the file of the gate, and add --reread-gates.',
+    '20261121_1 has a gate with a secret (psql -p[secret DB_PASSWORD]), which codemachine does not store. Write "$DB_PASSWORD" instead in the file of the gate, and add --reread-gates.',
   )
   expect(() => refuseHiddenGates('20261121_1', [{ ...gate, name: 'a', run: 'psql -p"$DB_PASSWORD"' }])).not.toThrow()
 })

@@ -242,8 +242,8 @@ test('what lies beside the checkout and leads elsewhere is not taken for a workt
   expect(exitCode).toBe(0)
   expect(ids(stdout)).toEqual(['api:20261120_1', 'ui:20261120_1'])
   expect(stderr.split('\n')).toEqual([
-    `codemachine: ${top('docs')}/.git no longer leads to ${place.directory}/.git; look who has changed it. Its sessions are not looked at.`,
-    `codemachine: ${top('folder')}/.git no longer leads to ${place.directory}/.git; look who has changed it. Its sessions are not looked at.`,
+    `codemachine: ${top('docs')}/.git no longer points to ${place.directory}/.git. Find out who changed it. codemachine ignores its sessions.`,
+    `codemachine: ${top('folder')}/.git no longer points to ${place.directory}/.git. Find out who changed it. codemachine ignores its sessions.`,
     '',
   ])
 })

@@ -200,7 +200,7 @@ test('what may not be copied is refused in one sentence, and then no worktree is
   await cannot('deps/secret', 'deps is a link.')
   await cannot('config/.env', 'it is not a regular file; ')
   await cannot('local.json', '64 MiB in all are the most.')
-  await cannot('open.txt', 'git does not ignore it there, so it would be committed with the work; ')
+  await cannot('open.txt', 'git does not ignore it there, so it would be committed with the work. To ignore it, ')
   for (const outside of ['../x', '/etc/passwd', 'a/../../x', './x', '.git/config', 'a\\b', ''])
     await refused(outside, ` is ${JSON.stringify(JSON.stringify([outside]))}; use a list of files inside the checkout`)
   expect(git(place, 'branch', '--list', 'codemachine/*')).toBe('')

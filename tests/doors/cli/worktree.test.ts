@@ -130,7 +130,7 @@ test('a worktree that cannot be is told in one sentence, and then nothing is mad
   await refused(['--worktree', 'a b'], 'codemachine: "a b" cannot name a worktree; ')
   await refused(['--worktree', '../x'], 'codemachine: "../x" cannot name a worktree; ')
   await refused(['--worktree', '-C', 'new'], 'codemachine: new is in no commit yet, ')
-  await refused(['--worktree', 'taken'], 'there is a branch codemachine/taken already, and no worktree of it in ')
+  await refused(['--worktree', 'taken'], 'the branch codemachine/taken already exists, and ')
   await refused(['--worktree', 'x', '--rounds', '0'], 'codemachine: --rounds is "0"; ')
   await refused(['--worktree', 'x', '--codex-bin', '/nowhere'], 'codemachine: --codex-bin names /nowhere, ')
   expect(git(place, 'for-each-ref')).toBe(refs)
@@ -141,11 +141,11 @@ test('a worktree that cannot be is told in one sentence, and then nothing is mad
 
   git(place, 'branch', '-D', 'codemachine/taken')
   git(place, 'branch', 'codemachine')
-  await refused(['--worktree'], 'There is a branch called codemachine, ')
+  await refused(['--worktree'], 'Because a branch codemachine exists, git cannot make a branch ')
 
   await using plain = await makePlace('', { git: false })
   const elsewhere = (said: string, cwd = plain.directory) => refused(['--worktree', 'x'], said, cwd)
-  await elsewhere(`${plain.directory} is not in a git repository; `)
+  await elsewhere(`${plain.directory} is not in a git repository. `)
   git(plain, 'init', '-q')
   await elsewhere(`${plain.directory} has no commit yet, `)
   const bare = join(plain.root, 'bare.git')
@@ -172,14 +172,14 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   }
   git(place, '-C', top, 'rm', '-q', 'sub/x')
   await symlink(await realpath(place.home), join(top, 'sub'))
-  await refused(`${top}/sub is not a folder of that worktree; `, '-C', 'sub')
+  await refused(`${top}/sub is not a folder of that worktree. `, '-C', 'sub')
   git(place, '-C', top, 'switch', '-q', '-c', 'other')
-  await refused(`${top} has left its branch codemachine/x: it is on another branch; `)
+  await refused(`The worktree ${top} is on another branch, not on codemachine/x. `)
   git(place, '-C', top, 'switch', '-q', 'codemachine/x')
   git(place, 'init', '-q', join(place.root, 'evil'))
   await writeFile(join(top, '.git'), `gitdir: ${place.root}/evil/.git\n`)
-  await refused(`${top}/.git no longer leads to ${place.directory}/.git; `)
-  expect((await codemachineHere(place, ['land'])).stderr).toContain(`${top}/.git no longer leads to `)
+  await refused(`${top}/.git no longer points to ${place.directory}/.git. `)
+  expect((await codemachineHere(place, ['land'])).stderr).toContain(`${top}/.git no longer points to `)
 })
 
 test('work that is not committed is landed by the line that is said at its end', async () => {
@@ -244,7 +244,7 @@ test('a run that is cut short in the middle still says where its work lies', asy
 
   await rm(top, { recursive: true })
   expect((await codemachineHere(place, ['--worktree', 'x', 'go on'])).stderr).toContain(
-    `To work on it again: git worktree prune && git worktree add ${top} codemachine/x`,
+    `To work on that branch again: git worktree prune && git worktree add ${top} codemachine/x`,
   )
 })
 

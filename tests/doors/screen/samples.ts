@@ -215,7 +215,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     round: 0,
     role: 'author',
     outcome: { class: 'worked', message: null },
-    problem: 'S1: the quote does not stand so in the goal: "build Y"',
+    problem: 'S1: the goal does not contain this quote: "build Y"',
     durationMs: 42_000,
     tokens: counts(9_100),
   },
@@ -476,7 +476,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     type: 'answer-refused',
     round: 1,
     name: 'verdict',
-    problem: '- `word` is 7; it has to be a text.',
+    problem: '- `word` is 7; it must be a text.',
     kind: 'no-tasks-left',
   },
   'output-kept': {
@@ -955,7 +955,7 @@ export const moreSamples = {
   'refused by a gate': {
     ...sampleEvents['done-refused'],
     reason: 'gate-failed',
-    detail: 'The check `tests` fails (exit code 1).\n  The end of what it printed:\n    1 failed',
+    detail: 'The check `tests` fails (exit code 1).\n  The end of its output:\n    1 failed',
   },
   'contract is wanted': { ...sampleEvents['session-created'], prove: PROVE },
   'contract is wanted from now on': { ...sampleEvents['session-resumed'], prove: PROVE },

@@ -19,8 +19,8 @@ const withCommand = (run: string) => json(planOf({ verification: [{ run, why: 'i
 
 describe('an answer that is no plan is told to the next planning round, whose plan is then carried out', () => {
   test.each<[string, string, string]>([
-    ['prose', 'I would add a limit to the router, and test it.', 'it is not the JSON object that was asked for'],
-    ['two objects', `${json(GOOD_PLAN)}\n\nor rather\n\n${json(GOOD_PLAN)}`, 'There are 2 JSON objects in it'],
+    ['prose', 'I would add a limit to the router, and test it.', 'does not contain the requested JSON object'],
+    ['two objects', `${json(GOOD_PLAN)}\n\nor rather\n\n${json(GOOD_PLAN)}`, 'The message has 2 JSON objects'],
     ['5 MB', json(planOf({ description: 'x'.repeat(5_000_000) })), 'may have at most 262144 bytes'],
     ['70 KiB', json(planOf({ description: 'x'.repeat(70_000) })), '(60 KiB) are the most. Say it in fewer words'],
     ['a command of two lines', withCommand('npm test\nnpm run lint'), '`verification[0].run` has line breaks'],
@@ -54,8 +54,8 @@ describe('an answer that is no list of tasks is told to the next round, whose ta
   ]
 
   test.each<[string, string, string]>([
-    ['prose', 'First the router, then the docs.', 'it is not the JSON object that was asked for'],
-    ['two objects', `${asked(FINE)} ${asked(FINE)}`, 'There are 2 JSON objects in it'],
+    ['prose', 'First the router, then the docs.', 'does not contain the requested JSON object'],
+    ['two objects', `${asked(FINE)} ${asked(FINE)}`, 'The message has 2 JSON objects'],
     ['5 MB', asked([task('T1', { description: 'x'.repeat(5_000_000) })]), 'may have at most 262144 bytes'],
     ['no tasks', asked([]), '`tasks` is empty'],
     [

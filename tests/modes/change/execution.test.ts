@@ -153,7 +153,7 @@ test('a plan is cut into tasks, each is done and checked, and the whole is claim
 test('the executor is told the remark of the person, and what the plan is in short', async () => {
   const { inputs } = await play([cut(THREE), FOUND, COUNTED, SUMS_UP], { says: [['accept', 'Mind the proxy.']] })
   for (const input of [inputs[1], inputs[3]]) {
-    expect(input).toContain('this remark, which counts as the plan does:\n\nMind the proxy.')
+    expect(input).toContain('this remark. It counts like the plan:\n\nMind the proxy.')
   }
   expect(inputs[3]).toContain('Count the requests of each client.')
 })
@@ -187,7 +187,7 @@ test('a failure that is gone when the command runs again is flaky, and nothing i
   })
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(tasks(events)[1]).toMatchObject({ attempts: 0, results: [{ status: 'flaky' }] })
-  expect(await file('summary.md')).toContain('failed, and passed when it was run again')
+  expect(await file('summary.md')).toContain('failed, then passed on the same files')
 })
 
 promise(
@@ -285,7 +285,7 @@ test('a task whose answer is missing three times has failed, with the reason', a
 test('an answer without an output that was promised is asked for again', async () => {
   const { events, inputs } = await play([cut(THREE), gives({ where: 'x' }), FOUND, COUNTED, SUMS_UP])
   expect(statuses(events)).toEqual(['T1 COMPLETED', 'T2 COMPLETED', 'T3 COMPLETED'])
-  expect(inputs[3]).toContain('could not be used')
+  expect(inputs[3]).toContain('could not use the last one')
   expect(inputs[3]).toContain('place')
   expect(tasks(events)[0]).toMatchObject({ why: null, refusals: 1 })
 })
@@ -367,7 +367,7 @@ test('tasks that cannot be carried out go back three times, each time with what 
   const wrong = cut([task('T1', { inputs: { it: 'T9.nothing' } }), CHECKED])
   const { outcome, inputs, events } = await play([wrong, wrong, wrong, SUMS_UP])
   expect(parts(events)).toEqual(['plan', 'decompose', 'decompose', 'decompose'])
-  expect(inputs[2]).toContain('The answer before this one could not be used')
+  expect(inputs[2]).toContain('A program reads your answer, and could not use the last one')
   expect(inputs[2]).toContain('T9.nothing')
   expect(ofType(events, 'answer-refused')).toHaveLength(3)
   expect(outcome).toMatchObject({
@@ -424,7 +424,7 @@ test('a claim that is refused is mended as a verification is, and claimed again'
   expect(outcome).toEqual({ kind: 'done', verified: true })
   expect(ofType(events, 'done-refused')).toHaveLength(1)
   expect(parts(events)).toEqual(['plan', 'decompose', 'gather', 'act', 'fix', 'summary'])
-  expect(inputs[4]).toContain('the claim that the whole is done was refused')
+  expect(inputs[4]).toContain('codemachine did not accept the claim that everything is done')
   expect(inputs[4]).toContain('not ok: rate')
   expect(changeAfter(events).execution.claim).toMatchObject({ attempts: 1, refused: null })
 })

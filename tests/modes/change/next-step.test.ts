@@ -200,8 +200,8 @@ describe('what a round is told', () => {
   test('that a round before it has worked on the same task', () => {
     const input = (rounds: number) =>
       taskRound(changeWith({ tasks: [record(task('T1'), { rounds })], at: 0 }), session, parts).step.round.input
-    expect(input(0)).not.toContain('A round before this one')
-    expect(input(1)).toContain('A round before this one worked on this task already.')
+    expect(input(0)).not.toContain('An earlier round already')
+    expect(input(1)).toContain('An earlier round already worked on this task.')
   })
 
   test('what is wrong with the last list of tasks, once', () => {

@@ -25,22 +25,22 @@ describe('the answer of a planning round', () => {
   })
 
   test.each([
-    ['prose', 'First I would look at the server, then add a limit.', /holds no answer/],
+    ['prose', 'First I would look at the server, then add a limit.', /does not contain the requested JSON/],
     ['nothing', '', /is empty/],
-    ['two objects', `${JSON.stringify(PLAN)}\n\nor\n\n${JSON.stringify(PLAN)}`, /There are 2 JSON objects/],
+    ['two objects', `${JSON.stringify(PLAN)}\n\nor\n\n${JSON.stringify(PLAN)}`, /The message has 2 JSON objects/],
     ['5 MB', JSON.stringify({ ...PLAN, description: 'x'.repeat(5_000_000) }), /may have at most 262144 bytes/],
-    ['one that breaks off', JSON.stringify(PLAN).slice(0, -5), /breaks off|not valid JSON/],
+    ['one that breaks off', JSON.stringify(PLAN).slice(0, -5), /ends too early|not valid JSON/],
     ['another object', '{"plan":"do it"}', /has no field "description"/],
-    ['a list', '[]', /has to be an object/],
+    ['a list', '[]', /must be an object/],
     [
       'one field too many',
       JSON.stringify({ ...PLAN, status: 'accepted' }),
-      /has a field "status", which was not asked for/,
+      /has a field "status", which the schema does not allow/,
     ],
     [
       'texts for objects',
       JSON.stringify({ ...PLAN, files: ['src/a.ts'] }),
-      /`files\[0\]` is "src\/a\.ts"; it has to be an object/,
+      /`files\[0\]` is "src\/a\.ts"; it must be an object/,
     ],
     [
       'more than fits',

@@ -365,12 +365,12 @@ promise(
 test('an answer that is no plan is asked for again with what is wrong with it, by schema or not', async () => {
   const { outcome, events, inputs } = await plan([prose, unusable, answering(FIRST)], { says: [['accept']] })
   expect(outcome).toEqual(planned)
-  expect(inputs[1]).toContain('The answer before this one could not be used')
-  expect(inputs[1]).toContain('it is not the JSON object that was asked for')
+  expect(inputs[1]).toContain('A program reads your answer, and could not use the last one')
+  expect(inputs[1]).toContain('does not contain the requested JSON object')
   expect(inputs[2]).toContain('"/etc/passwd"')
-  expect(inputs[2]).not.toContain('it is not the JSON object')
+  expect(inputs[2]).not.toContain('does not contain the requested JSON object')
   // The runner would say it, too, if the next answer had the same name.
-  expect(inputs.map(input => input.split('could not be used').length - 1)).toEqual([0, 1, 1])
+  expect(inputs.map(input => input.split('could not use the last one').length - 1)).toEqual([0, 1, 1])
   expect(statesIn(events).filter(state => state === 'GENERATING_PLAN')).toHaveLength(3)
 })
 
@@ -380,7 +380,7 @@ test('two objects, half of one, a list and nothing at all are no plan, and are a
     const { outcome, events, inputs } = await plan([answering(said), answering(FIRST)], { says: [['accept']] })
     expect(outcome, said).toEqual(planned)
     expect(inputs, said).toHaveLength(2)
-    expect(inputs[1], said).toContain('The answer before this one could not be used')
+    expect(inputs[1], said).toContain('A program reads your answer, and could not use the last one')
     expect(versions(events), said).toHaveLength(1)
   }
 })
@@ -391,7 +391,7 @@ test('after three answers in a row that are no plan a person is needed, and goin
   expect(ended.outcome).toMatchObject({
     kind: 'needs-person',
     reason: expect.stringMatching(
-      /^The planner made no plan that can be used, 3 times in a row\. The last message holds no answer/,
+      /^The planner made no plan that can be used, 3 times in a row\. The last message does not contain the requested JSON object/,
     ),
   })
   expect(ended.inputs).toHaveLength(3)
@@ -540,7 +540,7 @@ test('a round that could not be tried, for the network was away, is no answer th
   const away = endsAs({ class: 'network', message: 'The network is away.' })
   const { outcome, inputs, events } = await plan([away, away, away, answering(FIRST)], { says: [['accept']] })
   expect(outcome).toEqual(planned)
-  expect(inputs.at(-1)).not.toContain('could not be used')
+  expect(inputs.at(-1)).not.toContain('could not use the last one')
   expect(statesIn(events).filter(state => state === 'GENERATING_PLAN')).toHaveLength(1)
 })
 

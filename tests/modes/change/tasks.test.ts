@@ -152,7 +152,7 @@ describe('tasks that cannot be carried out are sent back with place and mend', (
     [
       'a verification in prose',
       [task('T1'), check('T2', null)],
-      /`tasks\[1\]\.run` is missing, and a VERIFICATION is a command, never prose/,
+      /`tasks\[1\]\.run` is missing, but a VERIFICATION needs a command/,
     ],
     [
       'a verification whose command is prose',

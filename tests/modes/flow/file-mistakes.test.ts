@@ -184,7 +184,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a value in the path of a prompt',
     '[agents.commit]\nprompt = "{{name}}.md"\n[[workflow.steps]]\nagent = "commit"\n',
-    'x.toml:2:10: agents.commit.prompt: codemachine fills in no {{name}} here; write the value itself, or use the reference in the template of an input or in when',
+    'x.toml:2:10: agents.commit.prompt: codemachine fills in no {{name}} here. Write the value itself; references work only in the template of an input, and in when',
   ],
   [
     'a step without an agent',
@@ -235,7 +235,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a command into which a value would be put',
     `${STEP}run = "git commit -m {{message}}"\n`,
-    'x.toml:5:7: workflow.steps[0].run: codemachine fills in no {{message}} here; write the value itself, or use the reference in the template of an input or in when',
+    'x.toml:5:7: workflow.steps[0].run: codemachine fills in no {{message}} here. Write the value itself; references work only in the template of an input, and in when',
   ],
   [
     'an unknown key of a step',
@@ -350,7 +350,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a value in the path of an output',
     `${STEP}agent = "commit"\noutput = { kind = "file", path = "{{name}}.md" }\n`,
-    'x.toml:6:34: workflow.steps[0].output.path: codemachine fills in no {{name}} here; write the value itself, or use the reference in the template of an input or in when',
+    'x.toml:6:34: workflow.steps[0].output.path: codemachine fills in no {{name}} here. Write the value itself; references work only in the template of an input, and in when',
   ],
   [
     'a template that is not closed',

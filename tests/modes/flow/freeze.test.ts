@@ -190,11 +190,11 @@ describe('a prompt of a workflow', () => {
   test.each([
     [
       '/etc/hostname',
-      `"/etc/hostname" is an absolute path, which works on one machine only; write it relative to this file, or to the project's root`,
+      `"/etc/hostname" is an absolute path, which works on one machine only. Write it relative to this file, or to the project's root`,
     ],
     [
       '~/x.md',
-      `"~/x.md" is an absolute path, which works on one machine only; write it relative to this file, or to the project's root`,
+      `"~/x.md" is an absolute path, which works on one machine only. Write it relative to this file, or to the project's root`,
     ],
     ['../../../x.md', '"../../../x.md" leads out of the project; put the file into the project'],
     ['links/out.md', '"links/out.md" leads out of the project by a link; put the file into the project'],
@@ -295,7 +295,7 @@ describe('a schema of a workflow', () => {
   test('that cannot check an answer is a mistake', async () => {
     await using project = await makeProject({ [PROMPT]: 'x', 's.json': '{"properties": []}' })
     expect(await mistakes(project.root, fileOf([{ schema: 's.json' }]))).toEqual([
-      `${FILE}:11:12: workflow.steps[0].schema: "s.json" is not a JSON Schema that codemachine can use: \`properties\` is []; it has to be an object`,
+      `${FILE}:11:12: workflow.steps[0].schema: "s.json" is not a JSON Schema that codemachine can use: \`properties\` is []; it must be an object`,
     ])
   })
 

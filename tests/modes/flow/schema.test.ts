@@ -40,11 +40,11 @@ describe('a JSON Schema', () => {
       '{',
       'is not valid JSON: line 1, column 2: the file ends too early; write JSON without comments or trailing commas',
     ],
-    [[1], 'is no JSON Schema: it has to be an object, such as { "type": "object" }'],
+    [[1], 'is no JSON Schema: it must be an object, such as { "type": "object" }'],
     [{ type: 'array' }, 'is for "array"; an answer is an object: write "type": "object"'],
     [
       { type: 'text' },
-      'is not a JSON Schema that codemachine can use: `type` is "text"; it has to be one of object, array, string, number, integer, boolean, null',
+      'is not a JSON Schema that codemachine can use: `type` is "text"; it must be one of object, array, string, number, integer, boolean, null',
     ],
     [
       { propertys: {} },
@@ -62,18 +62,15 @@ describe('a JSON Schema', () => {
       { properties: { a: 'string' } },
       'is not a JSON Schema that codemachine can use: `properties.a` is "string"; a schema is an object, or true or false',
     ],
-    [{ properties: [] }, 'is not a JSON Schema that codemachine can use: `properties` is []; it has to be an object'],
-    [
-      { required: 'a' },
-      'is not a JSON Schema that codemachine can use: `required` is "a"; it has to be a list of names',
-    ],
+    [{ properties: [] }, 'is not a JSON Schema that codemachine can use: `properties` is []; it must be an object'],
+    [{ required: 'a' }, 'is not a JSON Schema that codemachine can use: `required` is "a"; it must be a list of names'],
     [
       { properties: { a: { items: [{}] } } },
       'is not a JSON Schema that codemachine can use: `properties.a.items` is a list; write "prefixItems" for it',
     ],
     [
       { anyOf: [] },
-      'is not a JSON Schema that codemachine can use: `anyOf` is []; it has to be a list of schemas, and not an empty one',
+      'is not a JSON Schema that codemachine can use: `anyOf` is []; it must be a list of schemas, and not an empty one',
     ],
     [
       { allOf: [{ not: 3 }] },
@@ -81,11 +78,11 @@ describe('a JSON Schema', () => {
     ],
     [
       { minProperties: -1 },
-      'is not a JSON Schema that codemachine can use: `minProperties` is -1; it has to be a whole number from 0',
+      'is not a JSON Schema that codemachine can use: `minProperties` is -1; it must be a whole number from 0',
     ],
     [
       { properties: { a: { exclusiveMinimum: true } } },
-      'is not a JSON Schema that codemachine can use: `properties.a.exclusiveMinimum` is true; it has to be a number',
+      'is not a JSON Schema that codemachine can use: `properties.a.exclusiveMinimum` is true; it must be a number',
     ],
     [
       { properties: { a: { pattern: '(' } } },

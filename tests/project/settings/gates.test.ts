@@ -215,7 +215,7 @@ test('a project does not have a night wait longer for a gate than for a command;
   const text = '[[gates]]\nrun = "a"\ntimeout = "90m"\n'
   await settings.project(text)
   expect(await settings.sentence()).toBe(
-    "UserError: codemachine.toml:3: gates.timeout is longer than a command may take (command_minutes = 60), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write it there.",
+    "UserError: codemachine.toml:3: gates.timeout is longer than a command may take (command_minutes = 60). A project's own file cannot ask for that. Raise command_minutes in your own config.toml, or define the gate there.",
   )
   await settings.person('command_minutes = 90\n')
   expect((await settings.load()).gates).toMatchObject([{ timeoutMs: 90 * MINUTE }])

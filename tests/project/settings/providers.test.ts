@@ -89,11 +89,11 @@ describe('a mistake in a provider is told in one sentence, without what may be a
     [`${begin}base_url = 1234`, `2: providers.local.base_url is ${hidden}; ${address}`],
     [
       `${begin}base_url = "http://me:sk-1234@box/v1"`,
-      '2: providers.local.base_url has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env.',
+      '2: providers.local.base_url contains a user or password (not shown). Remove them, put the key into an environment variable, and name the variable with key_env.',
     ],
     [
       `${begin}base_url = "http://sk-1234@box/v1"`,
-      '2: providers.local.base_url has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env.',
+      '2: providers.local.base_url contains a user or password (not shown). Remove them, put the key into an environment variable, and name the variable with key_env.',
     ],
     [
       `${begin}base_url = "http://box/v1?key=sk-1234"`,
@@ -144,7 +144,7 @@ describe('a mistake in a provider is told in one sentence, without what may be a
   })
 
   test.each([
-    ['CODEMACHINE_PROVIDERS_LOCAL_BASE_URL', 'http://me:sk-1234@box/v1', 'has a user or a password in it (not shown)'],
+    ['CODEMACHINE_PROVIDERS_LOCAL_BASE_URL', 'http://me:sk-1234@box/v1', 'contains a user or password (not shown)'],
     ['CODEMACHINE_PROVIDERS_LOCAL_WIRE_API', 'chat', ': this names no field of a provider; the names end in'],
     ['CODEMACHINE_PROVIDERS_KEY_ENV', 'A', ': this names no field of a provider; the names end in'],
   ])('in the environment: %s', async (name, value, expected) => {

@@ -299,7 +299,7 @@ test('when the round comes to a safe stop its agents are asked to, and ended whe
   const before = scene.clock.now()
   scene.delegation.windDown()
   expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(['completed', 'terminated'])
-  expect(told).toMatch(/^This stretch of work ends now\./)
+  expect(told).toMatch(/^Your time for this task is over\./)
   expect(scene.clock.now() - before).toBe(30_000)
   expect(await scene.ask('obeys', 'T1: Go.')).toMatchObject({ status: 'refused' })
 })

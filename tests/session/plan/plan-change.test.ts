@@ -246,7 +246,7 @@ test('the change is journaled by its tasks and the lines of MAIN.md, and can be 
     'The plan of s is as it was before its last change; codemachine unpause continues.',
     'No earlier plan is stored that could be restored.',
   ])
-  expect(inputs.at(-1)).toContain('MAIN.md and tasks.json are right as they are now')
+  expect(inputs.at(-1)).toContain('Read MAIN.md and tasks.json again')
 })
 
 promise('O102')

@@ -104,7 +104,7 @@ describe('prompts that wait', () => {
   test('are refused if they are empty or longer than a session takes', async () => {
     await expect(queue.add(' \n', at)).rejects.toThrow('The prompt is empty; say what to do.')
     await expect(queue.add('x'.repeat(1_048_577), at)).rejects.toThrow(
-      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.',
+      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB). Put the text into a file, and name that file.',
     )
     // Few enough characters for codex, and more bytes than a session's MAIN.md may have.
     await expect(queue.add('漢'.repeat(349_526), at)).rejects.toThrow('The prompt has 1048578 bytes')

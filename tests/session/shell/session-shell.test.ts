@@ -135,7 +135,7 @@ test('the output of a command with a secret that is too short to be found is kep
   const { run, ofType } = open(means)
   const { text } = await run('charge', ['PIN'])
   expect(text).toContain('RETURN CODE: 3')
-  expect(text).toContain('NOTE: Its output is kept back, for PIN is too short to be found in it.')
+  expect(text).toContain('NOTE: Its output is withheld, because PIN is too short to be found in it.')
   expect(text).not.toContain('four')
   expect(ofType('shell-ran')).toMatchObject([{ stdout: '', stderr: '', withheld: true }])
 })
@@ -172,7 +172,7 @@ test('a secret that a command has committed is said to the person at once, and t
   const { run, ofType } = open(means)
   const { text, leaked } = await run('git commit -am key', ['SHOP_KEY'])
   expect(leaked).toEqual([object, 'debug.log'])
-  expect(text).toMatch(/NOTE: It is in the git repository now: .+ Do not commit secrets/)
+  expect(text).toMatch(/NOTE: The git repository now contains it, .+ Do not commit secrets/)
   expect(ofType('warning')).toMatchObject([
     {
       message: `A command has put the secret SHOP_KEY into the git repository (${object}). Agents cannot read these objects any more. Take it out of the history before you push, or give the service another key.`,
@@ -272,7 +272,7 @@ test('how a command ended that did not end by itself is said', async () => {
     expect(ofType('shell-ran')).toMatchObject([{ status: end.kind, exitCode: null }])
   }
   expect(codes).toEqual([
-    'RETURN CODE: none: it took too long, and was ended with all that it had started',
+    'RETURN CODE: none: it took too long, so codemachine ended it and all its processes',
     'RETURN CODE: none: codex is gone.',
     'RETURN CODE: none: it was broken off',
   ])

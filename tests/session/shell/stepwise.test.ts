@@ -87,8 +87,8 @@ test('a command that comes to the same three times, and one beside "done", are t
     [],
     [],
     [
-      expect.stringMatching(/^NOTE: This command has come to the same result 3 times\. Go another way/),
-      expect.stringMatching(/^NOTE: Your answer said that the work is done, and had a command, too/),
+      expect.stringMatching(/^NOTE: This command had the same result 3 times\. Try another approach/),
+      expect.stringMatching(/^NOTE: Your answer says that the work is done, but also has a command/),
     ],
   ])
 })
@@ -106,7 +106,8 @@ test('three messages in a row that do not fit end the round, and each but the la
   const { told, of, turns } = await play(['Sure!', `${step('ls')} ${step('pwd')}`, '{"command":7}'], scriptedShell())
   expect(turns).toBe(3)
   expect(told).toHaveLength(2)
-  for (const text of told) expect(text).toMatch(/could not be used.+End with one JSON object in the shape/s)
+  for (const text of told)
+    expect(text).toMatch(/could not use the last one.+End with one JSON object in the requested format/s)
   expect(of('shell-ran')).toEqual([])
   expect(of('answer-refused')).toMatchObject([{ name: 'step-1' }])
 })
@@ -119,7 +120,10 @@ test('a message that fits begins the count of those that do not anew', async () 
 
 test('no command and not done is told, and ends the round the third time', async () => {
   const { told, of } = await play([step('')], scriptedShell())
-  expect(told).toEqual([expect.stringMatching(/^There was no command/), expect.stringMatching(/^There was no command/)])
+  expect(told).toEqual([
+    expect.stringMatching(/^Your answer has no command/),
+    expect.stringMatching(/^Your answer has no command/),
+  ])
   expect(of('answer-given')).toMatchObject([{ value: { done: false } }])
 })
 

@@ -203,7 +203,7 @@ describe('whatever the goal contains', () => {
 
   it('more than 1 MiB is refused with a way out', async () => {
     await expect(create('x'.repeat(1024 * 1024 + 1))).rejects.toThrow(
-      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.',
+      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB). Put the text into a file, and name that file.',
     )
     expect(await readdir(directory)).toEqual([])
   })

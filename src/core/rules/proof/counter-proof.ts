@@ -80,8 +80,8 @@ export async function counterProve<Change extends WorkChange>(search: CounterSea
 }
 
 /** Reason why nothing is proved without work. */
-export const NO_WORK = 'no file differs from what the work began with'
-const FAILS_THERE = 'it fails in a checkout of its own, even on the files that were claimed'
+export const NO_WORK = 'no file has changed since the start of the work'
+const FAILS_THERE = 'it fails in a fresh checkout, even of the claimed files'
 
 /**
  * Returns the changed files that a gate reads which passed before the work. Added tests and work do not count as changes.
@@ -242,31 +242,31 @@ export function wordsForDoubts(
     switch (doubt) {
       case 'blind':
         return madeCount === 0
-          ? `The check \`${gate}\` failed earlier, and now passes without any of the changed files: something that git ignores, or on this machine, makes it pass.`
-          : `The check \`${gate}\` failed earlier, and now passes without the work: what makes it pass is ${listed(made, madeCount, most)}.`
+          ? `The check \`${gate}\` failed earlier, but now passes even without the changed files. So an ignored file, or something on this machine, makes it pass.`
+          : `The check \`${gate}\` failed earlier, but now passes without the work. These files make it pass: ${listed(made, madeCount, most)}.`
       case 'runs-through':
         if (result === 'not-tried')
-          return `The check \`${gate}\` was not run without the work (${problem}), and the work changed files that it runs through: ${listed(through, through.length, most)}.`
-        return `The check \`${gate}\` does not pass without these files, which it runs through: ${listed(through, through.length, most)}.`
+          return `The check \`${gate}\` was not run without the work (${problem}). The work changed files that it runs: ${listed(through, through.length, most)}.`
+        return `The check \`${gate}\` runs these changed files, and passes only with them: ${listed(through, through.length, most)}.`
       case 'unread':
-        return `The check \`${gate}\` read these files before the work, and does not read them now: ${listed(left, left.length, most)}.`
+        return `The check \`${gate}\` no longer reads these files, which it read before the work: ${listed(left, left.length, most)}.`
       case 'reads-changed':
-        return `The check \`${gate}\` passed before the work, so it does not show that the work is done, and the work changed files that it reads: ${listed(through, through.length, most)}.`
+        return `The check \`${gate}\` already passed before the work, so it proves nothing. The work changed files that it reads: ${listed(through, through.length, most)}.`
       case 'fewer-tests':
         return `The check \`${gate}\` ran ${wordsForTests(tests?.now ?? null)}; earlier in the session it ran ${wordsForTests(tests?.most ?? null)}.`
       case 'no-tests':
-        return `The check \`${gate}\` passes, and ran no test.`
+        return `The check \`${gate}\` passes, but ran no test.`
       case 'failed-tests':
-        return `The check \`${gate}\` passes, and says that ${wordsForTests(tests?.failed ?? null)} failed.`
+        return `The check \`${gate}\` passes, but reports that ${wordsForTests(tests?.failed ?? null)} failed.`
       // A doubt of another version.
       default:
-        return `The check \`${gate}\` leaves the doubt ${doubt}.`
+        return `The check \`${gate}\` may prove nothing (${doubt}).`
     }
   })
 }
 
 function wordsForTests(count: number | null): string {
-  return count === null ? 'tests, and does not say how many' : `${count} test${count === 1 ? '' : 's'}`
+  return count === null ? 'an unknown number of tests' : `${count} test${count === 1 ? '' : 's'}`
 }
 
 function listed(paths: readonly string[], count: number, most: number): string {

@@ -60,7 +60,7 @@ export function addSecret(program: Command, does: Does): void {
 
 const PROJECT = 'the project, if it is not this directory'
 const NO_COMMAND =
-  'Use secret set, list, rm, check or export with the name of a secret; a value is never an argument. codemachine secret --help has examples.'
+  'Use secret set, list, rm, check or export, with the name of a secret. A value is never an argument. For examples: codemachine secret --help'
 
 /** Refuses what stands behind the name: it may be a value, and is not repeated. */
 function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) => Promise<void>): void {

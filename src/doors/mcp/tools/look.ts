@@ -107,7 +107,7 @@ export const lookTools: readonly Tool[] = [
       ),
       seen: v.optional(
         aCount(
-          'a whole number from 0 on, from the wait before: only later events return; left out: the call also returns at once if something is true already',
+          'a whole number from 0 on, `seen` of the call before: only later events return; left out: the call also returns at once if one is already true',
           0,
         ),
       ),

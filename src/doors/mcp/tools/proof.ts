@@ -69,7 +69,7 @@ export const writeTools: readonly Tool[] = [
   defineTool({
     name: 'land',
     description:
-      'Merges the work of a codemachine worktree into the checked-out branch, if the merge passes the gates of both and nothing runs in either. It takes as long as the gates.',
+      'Merges the work of a codemachine worktree into the checked-out branch. The merge must pass the gates of both, and no session may run in either. It takes as long as the gates.',
     effect: 'files',
     input: v.strictObject({
       directory,

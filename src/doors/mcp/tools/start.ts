@@ -47,7 +47,7 @@ export const startTools: readonly Tool[] = [
         v.pipe(
           v.union([v.boolean(), v.pipe(v.string(), v.minLength(1), v.maxLength(100))]),
           v.description(
-            'true, or a name: work in a worktree with its own branch; left out or false: work in the directory itself',
+            'true, or a name: work in a worktree with its own branch; false or left out: in the directory itself',
           ),
         ),
       ),

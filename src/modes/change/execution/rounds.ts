@@ -107,11 +107,11 @@ function alreadyDone({ execution }: ChangeWork): string | null {
     const files = changed.length === 0 ? '' : `; changed ${changed.slice(0, MOST_FILES).join(', ')}`
     return `- ${spec.id} ${spec.type}: ${clipEnd(spec.description, MOST_LINE)}${gives}${files}`
   })
-  return `These tasks are done, and stay. Do not give them again; later tasks may use what they give, and no id of theirs may be used again:\n${fenced(lines.join('\n'))}\n\n${BEGUN}`
+  return `These tasks are done, and stay. Do not repeat them or their ids. Later tasks may use their outputs:\n${fenced(lines.join('\n'))}\n\n${BEGUN}`
 }
 
 const BEGUN =
-  'Other tasks may have been begun that are given up now: what they changed is still there. Look at the files as they are.'
+  'Other tasks may have begun and are now dropped. Their changes are still there, so look at the current files.'
 
 const MOST_FILES = 20
 const MOST_LINE = 400
@@ -192,7 +192,7 @@ function taskInput(own: ChangeWork, record: TaskRecord, session: SessionState): 
     checks?.spec.run == null ? null : `This is run after it: \`${checks.spec.run}\``,
     planInShort(own),
     remark(own),
-    record.rounds === 0 ? null : 'A round before this one worked on this task already. Look at what is there first.',
+    record.rounds === 0 ? null : 'An earlier round already worked on this task. First look at its changes.',
     spec.type === 'ACTION' ? notices(session) : saidByPerson(session),
   ])
 }
@@ -216,9 +216,7 @@ function planInShort(own: ChangeWork): string | null {
 
 function remark({ planning: { accepted } }: ChangeWork): string | null {
   const said = accepted?.remark ?? null
-  return said === null
-    ? null
-    : `The person accepted the plan with this remark, which counts as the plan does:\n\n${said}`
+  return said === null ? null : `The person accepted the plan with this remark. It counts like the plan:\n\n${said}`
 }
 
 /** Returns the answers of the tasks that give its inputs, each once. */
@@ -290,7 +288,7 @@ export function fixRound(own: ChangeWork, session: SessionState, parts: ChangePa
     changedSince(own, record),
     fixing.earlier.length === 0
       ? null
-      : `What the attempts before this one did, which was not enough:\n${fenced(fixing.earlier.join('\n'))}`,
+      : `What earlier attempts did, without success:\n${fenced(fixing.earlier.join('\n'))}`,
     planInShort(own),
     remark(own),
     notices(session),
@@ -304,7 +302,7 @@ export function fixRound(own: ChangeWork, session: SessionState, parts: ChangePa
 }
 
 function claimRefused({ execution: { claim } }: ChangeWork): string {
-  return `All tasks are done, and the claim that the whole is done was refused:\n${fenced(clipEnd(claim.refused ?? '', MOST_REFUSAL))}`
+  return `All tasks are done, but codemachine did not accept the claim that everything is done:\n${fenced(clipEnd(claim.refused ?? '', MOST_REFUSAL))}`
 }
 
 const MOST_REFUSAL = 12_000
@@ -329,7 +327,7 @@ export function howItEnded(result: { status: string; exitCode: number | null } |
     case 'passed':
       return 'passed'
     case 'flaky':
-      return 'failed, and passed when it was run again'
+      return 'failed, then passed on the same files'
     case 'timed-out':
       return 'ran into its timeout'
     case 'not-started':

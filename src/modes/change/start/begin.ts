@@ -45,7 +45,7 @@ export function newChange(
 }
 
 const NO_REPOSITORY =
-  'This directory is no git repository, so the planner sees no branch and no history. codemachine diff and rewind work all the same.'
+  'This directory is not a git repository, so the planner sees no branch and no history. codemachine diff and rewind work as usual.'
 
 /** Number of sessions to search for the newest change. */
 const MOST_LOOKED_AT = 200

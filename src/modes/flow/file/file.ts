@@ -138,7 +138,7 @@ const verbatim = <const Schema extends v.GenericSchema>(schema: Schema) => about
 function refusedReference(text: string): string | null {
   const reference = firstReference(text)
   if (reference === null) return null
-  return `codemachine fills in no ${reference} here; write the value itself, or use the reference in the template of an input or in when`
+  return `codemachine fills in no ${reference} here. Write the value itself; references work only in the template of an input, and in when`
 }
 
 /** A text without control characters, except tabs and line ends. */

@@ -108,7 +108,7 @@ function problemOfPath(written: string): string | null {
   if (written.trim() === '') return 'names no file; write its path'
   if (/\p{Cc}/u.test(written)) return 'has a control character; write a plain path'
   if (/^(?:[/\\~]|[a-z]:)/i.test(written)) {
-    return `is an absolute path, which works on one machine only; write it relative to this file, or to the project's root`
+    return `is an absolute path, which works on one machine only. Write it relative to this file, or to the project's root`
   }
   return null
 }

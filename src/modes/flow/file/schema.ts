@@ -10,8 +10,7 @@ export async function readSchema(text: string): Promise<ReadSchema> {
   const parsed = parseJson(text)
   if (!parsed.ok) return { problem: `is not valid JSON: ${parsed.problem.replace(/\.$/, '')}` }
   const { value } = parsed
-  if (!isJsonObject(value))
-    return { problem: 'is no JSON Schema: it has to be an object, such as { "type": "object" }' }
+  if (!isJsonObject(value)) return { problem: 'is no JSON Schema: it must be an object, such as { "type": "object" }' }
   try {
     const parts = new Set<unknown>()
     check(value, { place: '', level: 0, parts })
@@ -80,7 +79,7 @@ function each(check: CheckKeyword, words: string): Record<string, CheckKeyword> 
 
 function plain(wanted: string, isRight: (value: unknown) => boolean): CheckKeyword {
   return (value, where) => {
-    if (!isRight(value)) throw wrong(where, `is ${shown(value)}; it has to be ${wanted}`)
+    if (!isRight(value)) throw wrong(where, `is ${shown(value)}; it must be ${wanted}`)
   }
 }
 
@@ -138,12 +137,12 @@ function checkReference(value: unknown, where: Where): void {
 
 function checkType(value: unknown, where: Where): void {
   for (const type of Array.isArray(value) ? value : [value]) {
-    if (!TYPES.includes(type)) throw wrong(where, `is ${shown(type)}; it has to be one of ${TYPES.join(', ')}`)
+    if (!TYPES.includes(type)) throw wrong(where, `is ${shown(type)}; it must be one of ${TYPES.join(', ')}`)
   }
 }
 
 function checkPattern(value: unknown, where: Where): void {
-  if (typeof value !== 'string') throw wrong(where, `is ${shown(value)}; it has to be a text`)
+  if (typeof value !== 'string') throw wrong(where, `is ${shown(value)}; it must be a text`)
   try {
     new RegExp(value, 'u')
   } catch {
@@ -153,13 +152,13 @@ function checkPattern(value: unknown, where: Where): void {
 
 function listOf(value: unknown, where: Where, what: string): unknown[] {
   if (!Array.isArray(value) || value.length === 0) {
-    throw wrong(where, `is ${shown(value)}; it has to be a list of ${what}, and not an empty one`)
+    throw wrong(where, `is ${shown(value)}; it must be a list of ${what}, and not an empty one`)
   }
   return value
 }
 
 function membersOf(value: unknown, where: Where): [string, unknown][] {
-  if (!isJsonObject(value)) throw wrong(where, `is ${shown(value)}; it has to be an object`)
+  if (!isJsonObject(value)) throw wrong(where, `is ${shown(value)}; it must be an object`)
   return Object.entries(value)
 }
 

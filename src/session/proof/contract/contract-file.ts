@@ -11,7 +11,7 @@ const KINDS = ['must', 'must-not', 'keep', 'not-checkable', 'context'] as const
 const fileSchema = table({
   sentences: v.array(
     table({
-      quote: anyText('a text that stands so in the goal'),
+      quote: anyText('a text that the goal contains'),
       kind: oneOf(KINDS),
       reason: anyText('a text that says why no check can tell'),
       checks: v.array(
@@ -28,7 +28,7 @@ const fileSchema = table({
 
 /** Returns a contract as TOML for a person to edit. Pure. */
 export function contractToml({ sentences }: Pick<ContractText, 'sentences'>): string {
-  return `# Each quote has to stand so in the goal. {files} in a line stands for the folder of the files of its check.\n\n${sentences.map(sentenceToml).join('\n')}`
+  return `# The goal must contain each quote, word for word. {files} in a command means the folder with the files of its check.\n\n${sentences.map(sentenceToml).join('\n')}`
 }
 
 function sentenceToml({ id, quote, kind, reason, checks }: Sentence): string {

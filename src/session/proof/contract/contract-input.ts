@@ -23,7 +23,7 @@ export function authorInput({ goal, personSaid, contract }: SessionState): strin
     change === null ? null : `The person wants it changed:\n${fenced(clipEnd(change, MOST.said))}`,
     change !== null || flaws.length === 0 ? null : wordsForFlaws(flaws),
     problem === null ? null : `Your last answer could not be used:\n${fenced(clipEnd(problem, MOST.flaws))}`,
-    'Write the contract, and give it as the JSON object that was asked for.',
+    'Write the contract as the requested JSON object.',
   ])
 }
 
@@ -38,7 +38,7 @@ function wordsOf({ goal, personSaid }: Pick<SessionState, 'goal' | 'personSaid'>
 
 function wordsForFlaws(flaws: readonly Flaw[]): string {
   const lines = flaws.map(({ sentence, problem }) => `- ${sentence}: ${problem}`).join('\n')
-  return `The checks ran before any work, and these did not come out as they have to:\n${fenced(clipEnd(lines, MOST.flaws))}\nMend them. If a sentence is true already, its kind is \`keep\`. If no check can tell, it is \`not-checkable\`.`
+  return `The checks ran before any work, and these had the wrong result:\n${fenced(clipEnd(lines, MOST.flaws))}\nFix them. If a sentence is true already, its kind is \`keep\`. If no check can tell, it is \`not-checkable\`.`
 }
 
 /** Returns the input of a turn that writes wrong versions for one sentence, without its checks. Pure. */
@@ -51,12 +51,12 @@ export function controlInput(state: SessionState, { id, quote, kind }: Sentence)
     ...wordsOf(state),
     `The sentence that your versions break (${kind.replace('-', ' ')}):\n${fenced(quote)}`,
     isAgain && useless.length === 0
-      ? 'The answer before this one could not be used: give one JSON object in the shape that was asked for.'
+      ? 'Your last answer could not be used. Give one JSON object in the requested format.'
       : null,
     useless.length === 0
       ? null
-      : `Your versions before do not count:\n${fenced(useless.map(whyUseless).join('\n'))}\nWrite others, in which this sentence is broken and the rest of the project works as before.`,
-    'Write the versions, and give them as the JSON object that was asked for.',
+      : `Your earlier versions do not count:\n${fenced(useless.map(whyUseless).join('\n'))}\nWrite others, in which this sentence is broken and the rest of the project works as before.`,
+    'Write the versions as the requested JSON object.',
   ])
 }
 
@@ -70,8 +70,8 @@ export function secondInput(state: SessionState, { id, quote, checks }: Sentence
     ...wordsOf(state),
     `The work is done. This sentence (${id}) holds by its checks:\n${fenced(quote)}`,
     `Its checks:\n${fenced(clipEnd(JSON.stringify(checks, null, 2), MOST.draft))}`,
-    `They do not notice this wrong version of the work, in which the sentence is meant to be broken:\n${fenced(`${summary}\n\n${clipEnd(diff, MOST.diff)}`)}`,
-    'Write one more check, which passes on the work as it is and fails on this version, for what the sentence says. If the version does not break the sentence, write one that shows that it holds. Give it as the JSON object that was asked for.',
+    `But they also pass on this wrong version of the work, which should break the sentence:\n${fenced(`${summary}\n\n${clipEnd(diff, MOST.diff)}`)}`,
+    'Write one more check for this sentence. It must pass on the current work, and fail on this version. If the version does not break the sentence, write one that shows that it holds. Give it as the JSON object that was asked for.',
   ])
 }
 

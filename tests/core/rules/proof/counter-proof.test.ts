@@ -63,7 +63,7 @@ describe('a gate that failed before the work', () => {
     const found = await prove([work('a')], { passes: () => true })
     expect(found).toMatchObject({ result: 'blind', made: [], madeCount: 0, doubts: ['blind'], runs: 1 })
     expect(words(found)).toEqual([
-      expect.stringContaining('something that git ignores, or on this machine, makes it pass'),
+      expect.stringContaining('an ignored file, or something on this machine, makes it pass'),
     ])
   })
 
@@ -103,7 +103,9 @@ describe('a gate that failed before the work', () => {
     const never = { passes: () => false }
     const found = await prove([work('a'), through('scripts/test.sh')], never)
     expect(found).toMatchObject({ result: 'not-tried', through: ['scripts/test.sh'], doubts: ['runs-through'] })
-    expect(words(found)).toEqual([expect.stringContaining('was not run without the work (it fails in a checkout')])
+    expect(words(found)).toEqual([
+      expect.stringContaining('was not run without the work (it fails in a fresh checkout'),
+    ])
     const newTest = { path: 'tests/new', isRunThrough: true, isNoAddition: false }
     expect(await prove([work('a'), newTest], never)).toMatchObject({ result: 'not-tried', doubts: [] })
   })
@@ -221,12 +223,12 @@ test('each doubt is a sentence that names the files, of many some', () => {
       tests: { now: 1, most: 12, failed: 2 },
     }),
   ).toEqual([
-    'The check `tests` failed earlier, and now passes without the work: what makes it pass is a, b and 68 more.',
-    'The check `tests` does not pass without these files, which it runs through: t.',
-    'The check `tests` read these files before the work, and does not read them now: u, v.',
-    'The check `tests` passed before the work, so it does not show that the work is done, and the work changed files that it reads: t.',
+    'The check `tests` failed earlier, but now passes without the work. These files make it pass: a, b and 68 more.',
+    'The check `tests` runs these changed files, and passes only with them: t.',
+    'The check `tests` no longer reads these files, which it read before the work: u, v.',
+    'The check `tests` already passed before the work, so it proves nothing. The work changed files that it reads: t.',
     'The check `tests` ran 1 test; earlier in the session it ran 12 tests.',
-    'The check `tests` passes, and ran no test.',
-    'The check `tests` passes, and says that 2 tests failed.',
+    'The check `tests` passes, but ran no test.',
+    'The check `tests` passes, but reports that 2 tests failed.',
   ])
 })

@@ -43,6 +43,6 @@ test('a round that changes the specification finds it as it was, cannot claim, a
   for (const { input, part } of started) {
     expect(input, part).toContain('A folder `back` with a file `part.txt`, and a folder `front` with another one.')
   }
-  expect(started.some(({ input }) => input.includes(`${FILE} was removed, and has been put back`))).toBe(true)
-  expect(started.some(({ input }) => input.includes(`${FILE} was changed, and has been put back`))).toBe(true)
+  expect(started.some(({ input }) => input.includes(`${FILE} was removed, and codemachine restored it`))).toBe(true)
+  expect(started.some(({ input }) => input.includes(`${FILE} was changed, and codemachine restored it`))).toBe(true)
 })

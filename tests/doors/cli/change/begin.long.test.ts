@@ -45,7 +45,7 @@ test('without a repository, in an empty directory, a change is made too, and wha
   expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'write the limit\nand a check of it' }])
   // Nobody has seen the commands that its plan names.
   expect(eventsOf(events, 'done-accepted')).toMatchObject([{ verified: false }])
-  expect(warningsOf(events)).toContainEqual(expect.stringContaining('This directory is no git repository, so'))
+  expect(warningsOf(events)).toContainEqual(expect.stringContaining('This directory is not a git repository, so'))
   expect(await readFile(join(scene.place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
   const { stdout } = await codemachineHere(scene.place, ['diff', '--stat'])
   expect(stdout).toContain('limit.txt')

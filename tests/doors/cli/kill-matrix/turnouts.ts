@@ -97,8 +97,8 @@ export const reviewed: Turnout = (_, { userTexts }) =>
 /** An author writes a contract of the goal `build X`, and wrong versions of what the rounds make are written. */
 export const proving: Turnout = (_, { userTexts }) => {
   const input = userTexts.join('\n')
-  if (input.includes('Write the contract, and give it')) return says({ sentences: [BUILT, KEPT] })
-  if (!input.includes('Write the versions, and give them')) return null
+  if (input.includes('Write the contract as')) return says({ sentences: [BUILT, KEPT] })
+  if (!input.includes('Write the versions as')) return null
   const path = input.includes('your versions break (keep)') ? 'README.md' : 'parts/2.txt'
   return says({ versions: [{ summary: 'Wrong.', edits: [{ path, find: null, text: 'wrong\n' }] }] })
 }

@@ -50,13 +50,13 @@ describe('a limit of cost', () => {
     const without = await startNight(scene, ['--max-cost', '4', 'build X']).run.ended
     expect([without.exitCode, without.stderr]).toEqual([
       2,
-      expect.stringContaining('There are no prices, so --max-cost cannot be enforced;'),
+      expect.stringContaining('There are no prices, so --max-cost cannot be enforced.'),
     ])
     await using priced = await openScene([round('true')], { person: PRICES })
     const other = await startNight(priced, ['--max-cost', '4', '-m', 'other', 'build X']).run.ended
     expect([other.exitCode, other.stderr, other.events]).toEqual([
       2,
-      expect.stringContaining('The model other has no price, so --max-cost cannot be enforced;'),
+      expect.stringContaining('The model other has no price, so --max-cost cannot be enforced.'),
       [],
     ])
   })
