@@ -24,7 +24,7 @@ import { wordsForContract } from './contract.ts'
 import { wordsForDeciding } from './decision.ts'
 import { describePlan } from './item.ts'
 import { SHELL_HINTS, type StateHints, withRest } from './names.ts'
-import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens } from './numbers.ts'
+import { formatClock, formatCount, formatCountdown, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
   describeOutcome,
@@ -204,15 +204,17 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
  * the rounds before that (`ahead`), and its last words. Empty text: nothing to say. Pure.
  */
 export function cardInWords(session: SessionReport, now: number, hints: StateHints) {
-  const { tasks, limits, cost, forecast, last, engine } = session
+  const { tasks, limits, cost, forecast, last, engine, round, roundsUsed, elapsedMs, tokens } = session
+  const most = limits.timeMs === null ? '' : ` of ${formatSpan(limits.timeMs)}`
   return {
     state: stateInWords(session, now, hints),
     facts: [
-      howFar(session),
+      round === null && roundsUsed === 0 ? 'before the first round' : whichRound(session),
       ...(tasks === null ? [] : [`${tasks.done} of ${formatCount(tasks.total, 'task')}`]),
-      wordsForTimeUsed(session.elapsedMs, limits),
-      wordsForTokensUsed(session.tokens, limits),
-      ...(cost === null ? [] : [wordsForCost(cost, limits)]),
+      ...(round === null ? [] : [`round ${formatClock(round.elapsedMs)}`]),
+      `in all ${formatClock(elapsedMs)}${most}`,
+      ...(tokens === 0 ? [] : [wordsForTokensUsed(tokens, limits)]),
+      ...(cost === null || cost.amount === 0 ? [] : [wordsForCost(cost, limits)]),
       ...(engine === CODEX_LOGIN ? [] : [`on ${oneLine(engine, NAME_CHARS)}`]),
     ],
     wait: waitLines(session, now).join('').trim(),
@@ -347,11 +349,16 @@ const STANDINGS: Readonly<Record<SessionStatus, string>> = {
   unknown: 'not ended',
 }
 
-function howFar({ round, roundsUsed, limits, work }: SessionReport): string {
+function howFar(session: SessionReport): string {
+  const { round } = session
+  return round === null ? whichRound(session) : `${whichRound(session)} for ${formatSpan(round.elapsedMs)}`
+}
+
+function whichRound({ round, roundsUsed, limits, work }: SessionReport): string {
   if (round !== null) {
-    if (work.round !== null) return `${oneLine(work.round.title, NAME_CHARS)} for ${formatSpan(round.elapsedMs)}`
+    if (work.round !== null) return oneLine(work.round.title, NAME_CHARS)
     const most = limits.rounds === null ? '' : ` of ${limits.rounds}`
-    return `round ${round.round}${most} for ${formatSpan(round.elapsedMs)}`
+    return `round ${round.round}${most}`
   }
   return limits.rounds === null
     ? formatCount(roundsUsed, 'round')

@@ -111,6 +111,8 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     ['changes', `${full}/changes`, '.file'],
     ['proof', `${full}/proof`, '.lines'],
     ['report', `${full}/report`, 'iframe'],
+    ['ended', full.replace(FULL, '20261118_1'), 'iframe'],
+    ['ended, proof', `${full.replace(FULL, '20261118_1')}/proof`, '.lines'],
     ['new', '#/new', 'textarea[name=wanted]'],
     ['settings', '#/settings', '.device'],
   ]
@@ -372,6 +374,59 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await page.locator('iframe').waitFor()
     await go(`${hash}/work`)
     await page.getByText('Round 2', { exact: true }).waitFor()
+  })
+
+  promise(
+    'P92',
+    'A session that has ended opens on its report; one that runs says what is not proved, and when there is a report',
+  )
+  test('a session that has ended opens on its report, without an empty card; nothing is verified where nothing is proved', async () => {
+    const { page, go } = await scene.visit()
+    await page.locator('.card', { hasText: 'A long one' }).getByRole('link').click()
+    await page.locator('iframe.report').waitFor()
+    expect(await page.locator('.tabs [aria-current]').textContent()).toBe('Report')
+    await page.getByRole('link', { name: 'Live' }).click()
+    await page.locator('.row').first().waitFor()
+    expect(await page.locator('.steering').count()).toBe(0)
+    await page.getByRole('link', { name: 'Proof' }).click()
+    await page.getByRole('heading', { name: 'Not proved' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Verify again' }).count()).toBe(0)
+    await go('#/')
+  })
+
+  test('a session that runs says when there is a report, what is not proved yet, and names its two durations', async () => {
+    await using own = await PageScene.open(browser)
+    await using _ = await own.run()
+    const hash = await own.session('20261127_1', [
+      { ...sampleEvents['session-created'], goal: 'Take your time' },
+      sampleEvents['round-started'],
+    ])
+    const { page, go } = await own.visit()
+    const facts = page.locator('.card .facts')
+    await expect
+      .poll(() => facts.textContent(), { timeout: BOUND_MS })
+      .toMatch(/round 1.* · round [\d:]+ · in all [\d:]+/)
+    expect(await facts.textContent()).not.toContain('0 tokens')
+    await go(`${hash}/report`)
+    await page.getByText('The report is written when the session ends.').waitFor()
+    expect(await page.locator('iframe').count()).toBe(0)
+    await go(`${hash}/proof`)
+    await page.getByRole('heading', { name: 'Not proved yet' }).waitFor()
+    expect(await page.locator('.lines').first().textContent()).toMatch(/has not run|No gates/)
+  })
+
+  test('what is still read is said to be loaded', async () => {
+    const { page, go, context } = await scene.visit()
+    const held = Promise.withResolvers<void>()
+    await context.route('**/stream*', async route => {
+      await held.promise
+      await route.continue()
+    })
+    await go(full)
+    await page.locator('.stream').getByText('Loading …').waitFor()
+    held.resolve()
+    await page.locator('.row').first().waitFor()
+    expect(await page.locator('.stream').getByText('Loading …').count()).toBe(0)
   })
 
   test('a device that may only look has nothing to press that steers', async () => {

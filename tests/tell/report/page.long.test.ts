@@ -71,6 +71,25 @@ describe.skipIf(!hasBrowser)(`the page of a report${WITHOUT_BROWSER}`, () => {
     expect(noise).toEqual([])
   })
 
+  test.each([
+    ['hours', (night: MadeUpNight) => night.round({ minutes: 400 })],
+    ['seconds', (night: MadeUpNight) => night.round({ minutes: 0.7 })],
+  ])('on a phone no two times of the timeline touch: %s', async (_, worked) => {
+    await using opened = await open(worked(new MadeUpNight()).report('running'), {
+      viewport: { width: 390, height: 844 },
+    })
+    const { page } = opened
+    const boxes = await page.locator('.tick-1 text').evaluateAll(all =>
+      all.map(each => {
+        const { left, right } = each.getBoundingClientRect()
+        return { left, right }
+      }),
+    )
+    expect(boxes.length).toBeGreaterThan(1)
+    for (const [at, { left }] of boxes.entries()) expect(left).toBeGreaterThan(boxes[at - 1]?.right ?? 0)
+    expect(boxes.at(-1)?.right).toBeLessThanOrEqual(390)
+  })
+
   describe.each([
     ['a phone', { viewport: PHONE, colorScheme: 'light' }],
     ['a desktop', { viewport: DESKTOP, colorScheme: 'dark' }],

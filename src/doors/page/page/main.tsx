@@ -28,7 +28,7 @@ function Shown() {
   if (!isIn.value) return <EnterPage />
   if (place.value.startsWith('#/new')) return <StartPage />
   if (place.value.startsWith('#/settings')) return <SettingsPage />
-  const [, session, part = 'live', query = ''] =
+  const [, session, part = null, query = ''] =
     /^#\/s\/([\w.-]+\/[\w.-]+)(?:\/(\w+))?(?:\?(.*))?$/.exec(place.value) ?? []
   if (session === undefined) return <NowPage />
   return <SessionPage key={session} place={session} part={part} query={new URLSearchParams(query)} />

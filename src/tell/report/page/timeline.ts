@@ -226,6 +226,7 @@ function ticksOf(x: ScaleLinear<number, number>, zoom: number, height: number): 
   const perPercent = Math.min(...segmentsOf(x).map(({ ms, width }) => ms / width))
   const least = (perPercent * (100 - 2 * EDGE)) / (TICKS * zoom)
   const step = STEPS.find(each => each >= least) ?? DAY * 364
+  const width = (step < MINUTE ? WIDTH_WITH_SECONDS : WIDTH) / zoom
   const midnight = new Date(from).setHours(0, 0, 0, 0)
   const marks: Html[] = []
   let last = Number.NEGATIVE_INFINITY
@@ -235,19 +236,23 @@ function ticksOf(x: ScaleLinear<number, number>, zoom: number, height: number): 
     at += step
   ) {
     const place = x(at)
-    if (place - last < 100 / (TICKS + 2) / zoom) continue
-    last = place
+    const isLeft = place > 100 - width
+    // Where its name begins: on a phone no two of them may touch.
+    const begin = isLeft ? place - width : place
+    if (begin < last) continue
+    last = begin + width
     const shown = place.toFixed(4)
     marks.push(
-      html`<line x1="${shown}%" x2="${shown}%" y1="4" y2="${height}"/><text x="${shown}%" y="13"${place > 100 - AT_THE_END / zoom ? TO_THE_LEFT : TO_THE_RIGHT}>${tickName(at, step)}</text>`,
+      html`<line x1="${shown}%" x2="${shown}%" y1="4" y2="${height}"/><text x="${shown}%" y="13"${isLeft ? TO_THE_LEFT : TO_THE_RIGHT}>${tickName(at, step)}</text>`,
     )
   }
   return html`<g class="tick tick-${zoom}">${marks}</g>`
 }
 
 const MOST_TICKS = 500
-/** On a phone there is no room for a time behind its tick in the last percent of the width. */
-const AT_THE_END = 20
+/** What a time of day takes of the width of a phone, percent. */
+const WIDTH = 16
+const WIDTH_WITH_SECONDS = 24
 const TO_THE_LEFT = new Html(' dx="-3" text-anchor="end"')
 const TO_THE_RIGHT = new Html(' dx="3"')
 

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { LiveItem } from '../../../../core/events/live-board.ts'
 import { shownCommand } from '../../../../tell/words/names.ts'
 import type { StreamRow } from '../../session-stream.ts'
-import { useOver, VirtualList } from '../parts.tsx'
+import { Reading, useOver, VirtualList } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
 import { Markdown } from './markdown.tsx'
 import type { SessionStream } from './stream.ts'
@@ -26,6 +26,7 @@ export function LiveView({ stream }: { stream: SessionStream }) {
 function Rows({ stream }: { stream: SessionStream }) {
   const over = useOver()
   const earlier = () => void stream.readEarlier(over.signal).catch(() => {})
+  if (!stream.isRead.value) return <Reading problem="" />
   return (
     <>
       {stream.hasEarlier.value && (

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { titleLine } from '../../../../tell/words/safe-text.ts'
 import { post } from '../client.ts'
 import { askNow, Inbox, LaterButton, PendingOf } from '../inbox.tsx'
@@ -22,7 +22,7 @@ const Proof = loaded(async () => (await import('./report.tsx')).Proof)
 const NEW_MS = 6_000
 
 /** A session: as it happens, and all that is known of it. */
-export function SessionPage({ place, part, query }: { place: string; part: string; query: URLSearchParams }) {
+export function SessionPage({ place, part, query }: { place: string; part: string | null; query: URLSearchParams }) {
   const card = cards.value?.find(({ key }) => key === place) ?? null
   const stream = useMemo(() => new SessionStream(place), [place])
   // One that is gone on with is followed again.
@@ -34,6 +34,7 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
     return () => over.abort()
   }, [stream, standing])
   const begun = useMemo(() => Date.now(), [])
+  const opensOn = useRef<PartName | null>(null)
   // One that was begun just now is not among them yet.
   if (card === null)
     return (
@@ -41,7 +42,9 @@ export function SessionPage({ place, part, query }: { place: string; part: strin
         {isWhole.value && now.value - begun > NEW_MS ? 'The files of this session were deleted.' : TEXTS.reading}
       </p>
     )
-  const shown: PartName = part in TEXTS.tabs ? (part as PartName) : 'live'
+  // One that ends while it is looked at stays where it is.
+  opensOn.current ??= card.outcome === null || query.get('q') !== null ? 'live' : 'report'
+  const shown: PartName = part !== null && part in TEXTS.tabs ? (part as PartName) : opensOn.current
   const meant = query.get('q')
   return (
     <div class={`session of-${shown}`}>
@@ -160,14 +163,11 @@ function Plan({ card: { report } }: { card: Card }) {
 /** What a person tells the session, and how they hold, change or end it. */
 function Steering({ card, stream }: { card: Card; stream: SessionStream }) {
   const said = useSaying()
-  if (card.call !== null) return null
+  const isRunning = card.standing === 'running'
+  if (card.call !== null || (!isRunning && !canResume(card))) return null
   return (
     <section class="steering" aria-label={TEXTS.actions}>
-      {card.standing === 'running' ? (
-        <Running card={card} stream={stream} said={said} />
-      ) : (
-        <Resume card={card} said={said} />
-      )}
+      {isRunning ? <Running card={card} stream={stream} said={said} /> : <Resume card={card} said={said} />}
       <PendingOf of={`${card.key} ask`} />
       <Outcome of={said} />
     </section>
@@ -291,8 +291,11 @@ function Limits({ place, said }: { place: string; said: Saying }) {
   )
 }
 
+function canResume({ outcome, standing }: Card): boolean {
+  return outcome?.kind !== 'done' && standing !== 'broken' && me.value !== null
+}
+
 function Resume({ card, said }: { card: Card; said: Saying }) {
-  if (card.outcome?.kind === 'done' || card.standing === 'broken' || me.value === null) return null
   return (
     <form
       onSubmit={event => {

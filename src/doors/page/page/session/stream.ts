@@ -18,6 +18,8 @@ export class SessionStream {
   readonly problem = signal('')
   /** The session that the queue went on with; empty: none. */
   readonly next = signal('')
+  /** Whether it has been read as it was. */
+  readonly isRead = signal(false)
   /** Whether there are rows before the first. */
   readonly hasEarlier = signal(false)
   readonly #key: string
@@ -88,6 +90,7 @@ export class SessionStream {
       case 'begin':
         this.#due = []
         this.rows.value = part.rows
+        this.isRead.value = true
         this.hasEarlier.value = (part.rows[0]?.n ?? 1) > 1
         this.problem.value = ''
         this.#forgetLive()
@@ -107,6 +110,7 @@ export class SessionStream {
         break
       case 'problem':
         this.problem.value = part.problem
+        this.isRead.value = true
         break
       case 'next-session':
         this.next.value = this.#key.replace(/[^/]+$/, part.id)
