@@ -120,7 +120,7 @@ test('a change of plan that the context was too small for is over', async () => 
     { limits: { rounds: 2 } },
   )
   expect([ofType(events, 'replanned').length, inputs.length]).toEqual([1, 3])
-  expect(inputs[2]).not.toContain('ran out of room')
+  expect(inputs[2]).not.toContain('context of the last round was full')
 })
 
 test.each(['silent', 'crashed'] as const)(
