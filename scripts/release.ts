@@ -100,9 +100,9 @@ try {
     ...withoutHome,
     PATH: `${join(ROOT, 'node_modules/.bin')}:${env.PATH}`,
   })
-  const isProved = /done, proved/i.test(demo)
-  if (!isProved) problems.push('the demo of the installed program does not end as done, proved')
-  say('installed', `${installed}; its demo ends as ${isProved ? 'done, proved' : 'something else'}`)
+  const isProved = /done and proved/i.test(demo)
+  if (!isProved) problems.push('the demo of the installed program does not end as done and proved')
+  say('installed', `${installed}; its demo ends as ${isProved ? 'done and proved' : 'something else'}`)
 
   const gates = values['no-gates'] ? [] : ['npm run check', 'npm test'].map(command => gate(tree, command))
   for (const { command, exit: code } of gates)

@@ -110,7 +110,7 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect(stdout).toContain('wrong version 1 for S2: caught by check 1')
   expect(stdout).toMatch(/ended: done and proved: 2 of 2 sentences proved/)
   expect(scene.memory('report.md')).toMatch(
-    /^# Done, proved[\s\S]*^## What you asked for[\s\S]*\| S1 \| .* \| proved \|/m,
+    /^# Done and proved[\s\S]*^## What you asked for[\s\S]*\| S1 \| .* \| proved \|/m,
   )
   const kept = join(scene.place.directory, 'kept')
   expect((await scene.run('contract', '--export', kept)).stdout).toContain('Wrote 2 checks to')

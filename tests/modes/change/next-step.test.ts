@@ -190,7 +190,7 @@ describe('what a round is told', () => {
     for (const [part, input] of Object.entries(inputs)) {
       expect(input, part).toContain('Keep it small.')
       // Who can change files has to know what codemachine has seen of them; why a claim was refused stands where that is mended.
-      expect(input.includes('The last round was cut off.'), part).toBe(part === 'act' || part === 'fix')
+      expect(input.includes('The work was cut off.'), part).toBe(part === 'act' || part === 'fix')
       expect(input, part).not.toContain('The claim was refused.')
       expect(input, part).not.toContain('tests: failed')
     }
