@@ -181,7 +181,7 @@ export class Rounds {
     })
   }
 
-  /** True if there is a plan and `tasks.json` has other tasks than its done ones: then no claim counts yet. */
+  /** True if there is a plan whose tasks are not exactly the known done ones: then no claim counts yet. */
   #isOffPlan({ tasks }: MemorySnapshot): boolean {
     const { taskPlan } = this.#options.log.state
     if (taskPlan === null) return false

@@ -165,7 +165,7 @@ export async function endSessionBrokenOff(
 
 const BYTES = 64 * 1024
 
-/** 64 KiB of preallocated disk space, released when the disk is full so that the session's end can still be journaled. */
+/** 64 KiB of preallocated disk space. A full disk releases it, so that the session's end can still be journaled. */
 interface DiskReserve {
   /** Releases the space. */
   release(): Promise<void>

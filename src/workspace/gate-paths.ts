@@ -23,9 +23,9 @@ type PathKind = Pick<WorkChange, 'isRunThrough' | 'isNoAddition'>
 type KindOf = (path: string, isNew: boolean) => PathKind
 
 /**
- * Returns a function that finds the files a gate runs through, not checks: protected files, tests, settings, files that its
- * line executed before the work, and their includes. Also the entry that now replaces a file named in its line. A link's
- * target counts like the link.
+ * Returns a function that tells the files that a gate runs through from the work that it checks. These are protected files,
+ * tests, settings, files that its line executed before the work, and their includes. Also the entry that now replaces a file
+ * named in its line. A link's target counts like the link.
  * @param start the tree that the work began with
  */
 export async function gatePathsOf(

@@ -234,8 +234,7 @@ async function readChanges(
 const MOST_FILES = 50
 
 /**
- * True if lines of a test file skip tests or run single ones only, by the known markers of its language. Works on latin1
- * text.
+ * True if lines of a test file skip tests or run single ones only. Knows the markers of each language. Works on latin1 text.
  */
 export function marksTestsSkipped(path: string, lines: readonly string[]): boolean {
   const pattern = skipPatternFor(path)

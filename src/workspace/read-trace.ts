@@ -8,7 +8,7 @@ interface ReadTrace {
 }
 
 /**
- * Sets the access time of each file of a folder to long before its change, so that the first read renews it. That needs
+ * Sets each file's access time in a folder to long before its change, so that the first read renews it. That needs
  * `relatime`, the usual mount option. Follows no links. Null if access times are not kept or cannot be set, or for more than
  * 20,000 files.
  */

@@ -85,7 +85,7 @@ const NAMED_BY: Record<Source, string> = {
 
 const INSTALL = 'Install codex with `npm install --global @openai/codex`, or name one with --codex-bin.'
 
-/** A file that may be codex or its launcher, and the skipped ones before it that an agent may have written. */
+/** A file that may be codex or its launcher. `passedOver`: earlier ones that an agent may have written. */
 interface Located {
   source: Source
   file: string
@@ -300,8 +300,8 @@ function numbersOf(version: string): [number, number, number] {
 const CODEX_PACKAGE = '@openai/codex'
 
 /**
- * Returns the folder of the npm package whose launcher is `file` (a link to `bin/codex.js`, or a shim of npm or pnpm that
- * starts it); null for any other file, usually the native binary.
+ * Returns the folder of the npm package with the launcher `file`; null for any other file, usually the native binary. A
+ * launcher is a link to `bin/codex.js`, or a shim of npm or pnpm that starts it.
  */
 async function packageOfLauncher(file: string): Promise<string | null> {
   const real = await realpath(file)

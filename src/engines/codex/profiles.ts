@@ -192,8 +192,8 @@ function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: str
 }
 
 /**
- * Returns the two keys of a `NAME.config.toml` if the person wrote one of them and codemachine did not create the file;
- * null: codemachine may write them.
+ * Returns the two keys of a `NAME.config.toml` if they are the person's. That needs one of them, in a file that codemachine
+ * did not create. Null: codemachine may write them.
  */
 function profileByHand(file: TomlFile, name: string): AgentProfile | null {
   if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null

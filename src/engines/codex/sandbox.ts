@@ -39,7 +39,7 @@ export const APPROVAL_POLICY: AskForApproval = {
 
 /**
  * Returns the terms of a sandbox in `directory`. A thread always starts read-only and gets its rights with the turn.
- * Otherwise codex would mark the directory as trusted in the person's config.toml, and then read the directory's own
+ * Otherwise codex would mark the directory as trusted in the person's config.toml. Then it would read the directory's own
  * configuration (measured, docs/inside/codex.md).
  */
 export function sandboxTerms(directory: string, choice: SandboxChoice): SandboxTerms {

@@ -192,7 +192,8 @@ export class Clones {
 
   /**
    * Creates a commit that marks a session's new epoch and carries the same as `from`; null: nothing yet. The previous worker
-   * does not know a reference at it, even if that worker has pushed nothing yet (`tip` is null).
+   * never knows this commit, even if it has pushed nothing yet (`tip` is null). So it cannot push over a reference that is
+   * at it.
    */
   async marker(
     mirror: string,

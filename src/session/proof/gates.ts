@@ -151,8 +151,8 @@ export class Proof {
   }
 
   /**
-   * Runs the gates that have not run since the last round, to show the state of the work when a limit ends the session.
-   * Together they get the time of one gate.
+   * Runs the gates that have not run since the last round when a limit ends the session. They show the state of the work,
+   * and together get the time of one gate.
    */
   async atLimit(): Promise<void> {
     const { gates, gateRuns, last, replayed } = withoutScope(this.#log.state)

@@ -114,7 +114,10 @@ function isPassed(run: LineEnd | undefined): boolean {
   return run !== undefined && statusOf(run) === 'passed'
 }
 
-/** Returns the status of all runs. `shown`: the first failed run; an inconclusive last run does not change its status. */
+/**
+ * Returns the status of all runs. `shown`: the first failed run. Only a last run that passed or was interrupted changes its
+ * status.
+ */
 function statusOfAll(shown: LineEnd, last: LineEnd): GateResult['status'] {
   if (statusOf(last) === 'broken-off') return 'broken-off'
   return statusOf(last) === 'passed' && !isPassed(shown) ? 'flaky' : statusOf(shown)

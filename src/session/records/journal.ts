@@ -411,7 +411,7 @@ export async function readSessions(
   const sessions: SessionState[] = []
   const problems: string[] = []
   const read = async (id: string, from: Pick<Records, 'journal' | 'templates'>) => {
-    // The list and the count of started prompts need only the first event of the past part.
+    // `ends` is enough for the list, and for the started prompts of the queue, which the first event names.
     const state = await foldJournal(from, id, 'ends')
     if (state !== null) sessions.push(state)
   }

@@ -23,7 +23,7 @@ export interface PlanBefore {
   drop(): Promise<void>
 }
 
-/** Longest length of the four texts together, in characters. */
+/** Most characters of the four texts together. */
 const MOST_CHARACTERS = 12 * 1024 * 1024
 /** Size with each character written as `\u0000`. */
 const MOST_BYTES = 6 * MOST_CHARACTERS + 1024

@@ -102,7 +102,7 @@ export class ScratchFolder implements AsyncDisposable {
   }
 
   /**
-   * Checks out a commit or a tree with some changes, and with links to the ignored dependencies of the work directory.
+   * Checks out a commit or a tree with some changes. Links the ignored dependencies of the work directory.
    * @param at where a tree belongs: relative to git's top, ending in `/`; empty for the top itself
    */
   async lay(what: string, at: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {

@@ -153,8 +153,8 @@ export async function commitWithTree(git: PrivateGit, head: string, tree: string
 const MOST_SEARCHED = 500
 
 /**
- * Returns the changed paths from the fingerprint `first` to `tree` that a commit of the person's repository lacks, in git's
- * order; null: unknown.
+ * Returns the paths that changed from the fingerprint `first` to `tree`, and that a commit of the person's repository lacks.
+ * In git's order; null: unknown.
  */
 export async function uncommittedPaths(
   git: PrivateGit,

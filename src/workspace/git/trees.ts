@@ -388,5 +388,5 @@ function zeroTerminated(paths: readonly string[]): string {
 }
 
 const BULK_FROM = 100
-// 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
+// 50,000 new files take 11 MiB in one pack. As loose objects they take 207 MiB and as many inodes, in the same time.
 const ONE_PACK = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']

@@ -20,7 +20,7 @@ export function specificationGuide(): string {
 
 /**
  * Creates the missing project folders of a work directory, and a missing specification with the guide. Throws a `UserError`
- * if a link or a file is in the place of a folder, or if a write fails.
+ * if a link or file replaces a folder, or if a write fails.
  */
 export async function makeProjectFolders(directory: string): Promise<void> {
   const write = async () => {
