@@ -67,7 +67,7 @@ describe('a value that comes through standard input', () => {
   test('is taken with a warning if it is short', async () => {
     const { exitCode, stderr } = await typed(['set', 'SHORT_KEY'], { input: 'abc' })
     expect(exitCode).toBe(0)
-    expect(stderr).toMatch(/^codemachine: .*withheld/)
+    expect(stderr).toMatch(/^codemachine: .*withholds/)
     expect(stderr).not.toContain('abc')
   })
 })
