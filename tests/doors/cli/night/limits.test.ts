@@ -15,7 +15,7 @@ const isWords = ({ item }: { item: { kind: string } }) => item.kind === 'agent-m
 
 /** What the person's limit made the agent be told: the last words of a request that ask for a safe stop. */
 const askedToStop = (scene: Scene) =>
-  scene.model.requests.filter(({ userTexts }) => userTexts.at(-1)?.includes('safe stop')).length
+  scene.model.requests.filter(({ userTexts }) => userTexts.at(-1)?.includes('Stop safely')).length
 
 describe('time that is up in the middle of a round', () => {
   promise('M2', 'A limit of time or tokens lets the agent come to a safe stop, then interrupts it')

@@ -103,7 +103,7 @@ describe('a usage limit at night', () => {
         { ...reply(shell('echo two > work.txt')), headers: used(91) },
         // It would go on if it were not told.
         ({ userTexts }) =>
-          userTexts.some(text => text.includes('safe stop'))
+          userTexts.some(text => text.includes('Stop safely'))
             ? { ...reply(message('I have come to a stop.')), headers: used(92) }
             : { ...reply(message('On it.'), hold(new Promise(() => {}))), headers: used(91) },
       ],
@@ -121,7 +121,7 @@ describe('a usage limit at night', () => {
       [2, 'worked'],
     ])
     expect(exitCode).toBe(0)
-    expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('safe stop')
+    expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('Stop safely')
   })
 })
 
