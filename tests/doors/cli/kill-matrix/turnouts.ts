@@ -77,7 +77,7 @@ function isExecutable(path: string): boolean {
 
 /** The agent does nothing until it is told to choose another way. */
 export const idle: Turnout = ({ place }, { userTexts }) =>
-  nextPart(place.directory).first && !userTexts.some(text => text.includes('choose another way'))
+  nextPart(place.directory).first && !userTexts.some(text => text.includes('try another approach'))
     ? reply(message('There is nothing to do.', { phase: 'final_answer' }))
     : null
 
