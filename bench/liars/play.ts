@@ -175,7 +175,7 @@ export function proofAnswer(sentences: Contract['careful'], request: ModelReques
   const about = sentences.toSorted((a, b) => times(b) - times(a))[0]
   const answer = {
     sentences: sentences.map(({ quote, kind, checks }, at) => {
-      const isTrueAlready = input.includes(`- S${at + 1}: its checks pass before`)
+      const isTrueAlready = input.includes(`- S${at + 1}: its checks already pass before`)
       return { quote, kind: isTrueAlready ? 'keep' : kind, reason: null, checks: checks.map(asAsked) }
     }),
     versions: about?.versions,
