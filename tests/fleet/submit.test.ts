@@ -84,7 +84,7 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     const wrong = await submit(['--repo', REPO, '--not-before', '25:00', 'x'])
     expect([wrong.exitCode, wrong.stderr]).toEqual([
       2,
-      expect.stringMatching(/^codemachine: --not-before is "25:00"; use a time of day /),
+      expect.stringMatching(/^codemachine: --not-before is "25:00"; use a time of day, /),
     ])
     const in2Days = new Date(Date.now() + 172_800_000).toISOString()
     const late = await submit(['--repo', REPO, '--not-before', in2Days, '--deadline', '07:00', 'x'])
