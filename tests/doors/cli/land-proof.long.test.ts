@@ -122,7 +122,7 @@ test('with no branch checked out, work lands on the branch that is named, and no
   )
   expect([head(place, 'HEAD'), git(place, 'status', '--porcelain')]).toEqual([before, '?? mine.txt'])
   git(place, 'worktree', 'add', '-q', join(place.root, 'other'), 'main')
-  expect((await land(place, '--onto', 'main')).stderr).toContain(`main is checked out in ${place.root}/other; `)
+  expect((await land(place, '--onto', 'main')).stderr).toContain(`main is checked out in ${place.root}/other. `)
 })
 
 promise('D104')
