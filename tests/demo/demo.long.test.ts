@@ -58,7 +58,7 @@ test('the demo of a goal shows a contract: a claim that misses a sentence, a wea
     {
       round: 4,
       reason: 'contract-failed',
-      detail: expect.stringMatching(/^not all .*: S3 "A name may be percent-enc/),
+      detail: expect.stringMatching(/^these requirements are not met: S3 "A name may be percent-enc/),
     },
   ])
   expect(eventsOf(events, 'contract-frozen').map(({ version, by }) => [version, by])).toEqual([

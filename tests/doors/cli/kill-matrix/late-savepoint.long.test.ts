@@ -20,8 +20,8 @@ test('a round that was killed before its savepoint has it late, also when files 
   expect(eventsOf(eventsOfSession(scene), 'savepoint').map(({ round }) => round)).toEqual([0])
   const changed = eventsOf(eventsOfSession(scene), 'round-ended')[0]?.changedCount
   const files = changed === 1 ? '1 file' : `${changed} files`
-  const told = `what round 1 left (${files}) is in no savepoint yet: codemachine resume makes it`
-  expect((await scene.run('report', '--md')).stdout).toContain(`- Changed: ${told}\n`)
+  const told = `What round 1 left (${files}) is in no savepoint yet: codemachine resume makes it`
+  expect((await scene.run('report', '--md')).stdout).toContain(`${told}.\n`)
   appendFileSync(join(place.directory, 'README.md'), 'A person was here.\n')
   expect((await run('resume')).signal).toBe('SIGKILL')
   const [, late] = eventsOf(eventsOfSession(scene), 'savepoint')
