@@ -68,7 +68,7 @@ function Row({ row: { at, said, item, instance } }: { row: StreamRow }) {
         {item?.kind === 'agent-message' ? (
           <Markdown text={item.text} />
         ) : item?.kind === 'command' ? (
-          <Command item={item} said={said.text} />
+          <Command item={item} end={said.end} />
         ) : (
           <>
             <span>{said.text}</span>
@@ -86,15 +86,14 @@ function More({ lines }: { lines: readonly string[] }) {
 }
 
 /** A command by its first line, and how it ended; it opens to the rest, and to what it printed. */
-function Command({ item, said }: { item: Extract<NonNullable<StreamRow['item']>, { kind: 'command' }>; said: string }) {
+function Command({ item, end }: { item: Extract<StreamRow['item'], { kind: 'command' }>; end: string | undefined }) {
   const whole = shownCommand(item.command).trim()
   const [first = ''] = whole.split('\n', 1)
-  const end = said.slice(said.lastIndexOf('→'))
   return (
     <details class="command">
       <summary>
         <code>{`$ ${first}`}</code>
-        {end.startsWith('→') && <span>{end}</span>}
+        {end !== undefined && <span>{end.trim()}</span>}
       </summary>
       {whole !== first && <pre>{whole}</pre>}
       <pre>{item.output === '' ? 'It printed nothing.' : item.output}</pre>
