@@ -9,7 +9,7 @@ import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { parsedOrNull } from '../../../base/json.ts'
 import { LineSplitter } from '../../../base/text.ts'
 import type { PromptTerms, QueuedPrompt } from '../../../core/shapes/queue.ts'
-import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
+import { readBoundedText, stampOf, writeWholeFile } from '../../../platform/files.ts'
 import { startTimeOf } from '../../../platform/processes.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openQueue, type Queue } from '../../../session/records/queue.ts'
@@ -325,6 +325,7 @@ export class WaitingPrompts {
   readonly #options: WaitingPromptsOptions
   readonly #queue: Queue
   #problem: string | null = null
+  #stamp: string | null = null
 
   constructor(options: WaitingPromptsOptions) {
     this.#options = options
@@ -381,7 +382,11 @@ export class WaitingPrompts {
   async #count(): Promise<number> {
     const { screen } = this.#options
     const { model } = screen
-    const queue = (await this.list()).map(({ prompt }) => prompt)
+    // Each change of the queue changes its folder; unchanged, no file is read every two seconds.
+    const stamp = stampOf(this.#options.path)
+    const isKnown = stamp !== null && stamp === this.#stamp
+    const queue = isKnown ? model.queue : (await this.list()).map(({ prompt }) => prompt)
+    this.#stamp = stamp
     const isSame = (shown: readonly string[]) => isDeepStrictEqual(shown, queue)
     if (isSame(model.queue) && isSame(model.facts?.queue ?? queue)) return queue.length
     model.queue = queue
