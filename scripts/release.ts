@@ -59,9 +59,9 @@ try {
 
   const tree = join(place, 'tree')
   mkdirSync(tree)
-  execFileSync('tar', ['-x', '-C', tree], {
-    input: execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 1 << 30 }),
-  })
+  const timeout = 5 * 60_000
+  const archive = execFileSync('git', ['archive', commit], { cwd: ROOT, maxBuffer: 1 << 30, timeout })
+  execFileSync('tar', ['-x', '-C', tree], { input: archive, timeout })
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'))
   writeFileSync(join(tree, 'package.json'), `${JSON.stringify({ ...manifest, version }, null, 2)}\n`)
   if (!('problem' in changelog)) writeFileSync(join(tree, 'CHANGELOG.md'), changelog.text)
@@ -104,7 +104,7 @@ try {
   if (!isProved) problems.push('the demo of the installed program does not end as done and proved')
   say('installed', `${installed}; its demo ends as ${isProved ? 'done and proved' : 'something else'}`)
 
-  const gates = values['no-gates'] ? [] : ['npm run check', 'npm test'].map(command => gate(tree, command))
+  const gates = values['no-gates'] ? [] : ['npm run check', 'npm test'].map(gate)
   for (const { command, exit: code } of gates)
     if (code !== 0) problems.push(`the gate ${command} fails with exit code ${code}`)
   if (gates.length === 0) say('gates', 'not run')
@@ -158,11 +158,12 @@ function pack(tree: string, args: readonly string[]): { filename: string; files:
   return packed
 }
 
-function gate(tree: string, command: string): { command: string; exit: number; seconds: number } {
+/** Runs a gate in the checkout, whose files are those of the commit: an exported tree is no repository. */
+function gate(command: string): { command: string; exit: number; seconds: number } {
   const start = Date.now()
   let code = 0
   try {
-    run(tree, 'bash', ['-c', command])
+    run(ROOT, 'bash', ['-c', command])
   } catch (error) {
     code = Number((error as { status?: number | null }).status ?? 1)
   }
