@@ -311,16 +311,17 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
  * @param resumable whether commands that are typed later find the sessions
  */
 export function observerOn(context: CliContext, flags: RunFlags, resumable = true): RunObserver {
-  const { view, canAsk, hasScreen = false, reach, card, say } = context.display ?? displayOn(context, flags)
+  const { view, canAsk, hasScreen = false, hasSlash, reach, card, say } = context.display ?? displayOn(context, flags)
   return {
     view,
     canAsk,
     hasScreen,
     reach,
     ended(stop, report) {
-      card(report.card)
+      const onScreen = hasSlash?.() ?? false
+      card(place => report.card({ ...place, hasSlash: onScreen }))
       if (report.problem !== null) say(report.problem)
-      const how = howToGoOn(stop)
+      const how = howToGoOn(stop, onScreen)
       if (how !== null && resumable) say(how)
     },
   }

@@ -65,17 +65,15 @@ export interface Display {
   canAsk: boolean
   /** Whether it is a screen, where a person sees what waits for them; left out: no. */
   hasScreen?: boolean
+  /** Whether slash commands can be typed after the end of a session; left out: no. */
+  hasSlash?(): boolean
   /** The terminal itself, where one is drawn on. */
   terminal?: { isTTY?: boolean; write(text: string): unknown }
   /** What is said beside the events, such as how to go on: whole lines. */
   say(text: string): void
-  /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort; `hasSlash`: whether slash commands can be typed next. */
+  /** Shows the card of a session that has ended. `isEndShown`: its outcome, goal and effort are shown just above. */
   card(
-    lines: (place: {
-      columns: number
-      isEndShown?: boolean
-      hasSlash?: boolean
-    }) => readonly { text: string; tone: Tone; file?: string }[],
+    lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone; file?: string }[],
   ): void
   /** Told when a person can reach what runs, and with null when no longer. */
   reach(sessions: Reachable | null): void

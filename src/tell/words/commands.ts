@@ -18,8 +18,12 @@ export interface Stop {
   directory: string | null
 }
 
-/** Returns the command that continues from here, as lines for a person; null: nothing left to do. */
-export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
+/** Returns the command that continues from here, as lines for a person; null: nothing left to do. `hasSlash`: it is typed on the screen. */
+export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop, hasSlash = false): string | null {
+  const resume = () =>
+    hasSlash
+      ? `${secretsFirst(outcome, directory)}/resume ${id}`
+      : resumeWithMore({ id, outcome, limits, used, directory })
   const kept = waiting === 0 ? '' : `\nThe queue (${waiting}) is kept.`
   switch (outcome.kind) {
     case 'done':
@@ -28,12 +32,12 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
     case 'replayed':
       return null
     case 'planned':
-      return `To carry it out: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
+      return `To carry it out: ${resume()}${kept}`
     case 'limit':
     case 'needs-person':
     case 'stalled':
     case 'interrupted':
-      return `To continue: ${resumeWithMore({ id, outcome, limits, used, directory })}${kept}`
+      return `To continue: ${resume()}${kept}`
     default:
       return unreachable(outcome)
   }
@@ -44,6 +48,12 @@ export function resumeCommand(id: string, directory: string | null): string {
   return `codemachine resume ${id}${here(directory)}`
 }
 
+function secretsFirst(outcome: SessionOutcome | null, directory: string | null): string {
+  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
+  const keys = hint?.do === 'secret' ? hint.keys : []
+  return keys.map(key => `codemachine secret set ${key}${here(directory)}; `).join('')
+}
+
 /** Returns `resumeCommand` with raised limits, and with whatever the session lacked, on one line. */
 export function resumeWithMore({
   id,
@@ -52,10 +62,7 @@ export function resumeWithMore({
   used,
   directory,
 }: Omit<Stop, 'outcome' | 'waiting'> & { outcome: SessionOutcome | null }): string {
-  const hint = outcome?.kind === 'needs-person' ? outcome.hint : null
-  const keys = hint?.do === 'secret' ? hint.keys : []
-  const secrets = keys.map(key => `codemachine secret set ${key}${here(directory)}; `).join('')
-  return `${secrets}codemachine resume ${id}${more(limits, used)}${networkFlag(outcome)}${here(directory)}`
+  return `${secretsFirst(outcome, directory)}codemachine resume ${id}${more(limits, used)}${networkFlag(outcome)}${here(directory)}`
 }
 
 /** Returns the `--network` flag of a resume command, with a space before it; empty if it ended for another reason. */

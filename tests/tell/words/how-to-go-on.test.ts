@@ -27,6 +27,9 @@ test.each<[SessionOutcome, string | null]>([
   }
   const stop = { id: '20261120_1', outcome, limits, used, waiting: 0, directory: null }
   expect(howToGoOn(stop)).toBe(command && `To continue: ${command}`)
+  expect(howToGoOn(stop, true)).toBe(
+    command && `To continue: ${command.replace(/codemachine resume (\S+).*/, '/resume $1')}`,
+  )
   expect(howToGoOn({ ...stop, waiting: 2, directory: "it's" })).toBe(
     `${command ? `To continue: ${command}` : 'Stopped. To resume: codemachine'} -C 'it'\\''s'\nThe queue (2) is kept.`,
   )

@@ -231,13 +231,10 @@ export class ScreenHome implements AsyncDisposable {
         isTTY: output.isTTY,
         write: text => this.#log !== null || output.write(text),
       },
-      say: text => {
-        if (this.#log === null) person.screen.say(this.#stays ? text.replace(RESUME, '/resume $1') : text, 'strong')
-        else this.#log.say(text)
-      },
+      hasSlash: () => this.#log === null && this.#stays,
+      say: text => (this.#log === null ? person.screen.say(text, 'strong') : this.#log.say(text)),
       card: lines => {
-        if (this.#log === null)
-          person.screen.card(columns => lines({ columns, isEndShown: true, hasSlash: this.#stays }))
+        if (this.#log === null) person.screen.card(columns => lines({ columns, isEndShown: true }))
         else this.#log.card(lines)
       },
       reach: reachable => {
@@ -246,9 +243,6 @@ export class ScreenHome implements AsyncDisposable {
     }
   }
 }
-
-/** What a limit needs to go on, `/resume` asks for. */
-const RESUME = /codemachine resume (\S+)(?: --\S+ \S+)*/
 
 function linesForLetGo(id: string, log: string): string {
   return `${id} continues without this terminal. To see it again: codemachine attach
