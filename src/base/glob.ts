@@ -14,8 +14,8 @@ interface GlobOptions {
 }
 
 /**
- * Compiles a glob: `*` any characters of a path part, `**` any parts, `?` one character, `[a-z]` and `[!a-z]` one of a set,
- * `{a,b}` one of a list, `{1..9}` one of a range, `@(a|b)`, `?(…)`, `*(…)`, `+(…)` and `!(…)` as in bash. Hidden names
+ * Compiles a glob: `*` any characters of a path part, `**` any parts, `?` one character, `[a-z]` and `[!a-z]` one of a set.
+ * `{a,b}` is one of a list, `{1..9}` one of a range; `@(a|b)`, `?(…)`, `*(…)`, `+(…)` and `!(…)` work as in bash. Hidden names
  * count, `.` and `..` match nothing. Bracketed and unclosed text also matches literally: `[id].tsx`.
  *
  * Matching takes linear time for any glob. It never backtracks: it keeps the possible rest as one expression (derivatives of

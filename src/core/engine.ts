@@ -323,7 +323,7 @@ export interface RoundRun {
    * nobody waits for the answer any more. Left out: no answers.
    */
   onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
-  /** JSON Schema of the turn's last message, a request to the model that nobody checks. Left out: any text. */
+  /** JSON Schema of the turn's last message, a request to the model; codemachine checks the answer later. Left out: free text. */
   outputSchema?: object
   /** True: the thread stays after a turn that worked, for `carryOn`. Left out: it does not. */
   keepsThread?: true

@@ -19,7 +19,7 @@ import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.
 
 /**
  * Writes a whole file of the records atomically, mode 0600. The old file stays until the new one is on the disk, and stays
- * if there is no room. (A nearly full disk cuts a write short without an error, so the rest is written again, or fails.) Not
+ * if there is no room. A nearly full disk cuts a write short without an error: then the rest is written again, or fails. Not
  * for folders where an agent can write: a part of the path may be a link.
  */
 export async function writeWholeFile(path: string, content: string | Buffer): Promise<void> {

@@ -148,7 +148,7 @@ export class Answers {
     if (!isStale()) log.emit({ type: 'output-kept', round, output })
   }
 
-  /** Returns the judging rules of the template, if it has any. */
+  /** Returns the judging rules of the template, or none. */
   #judging(spec: RoundSpec): Judging<unknown> {
     const { log, template } = this.#options
     const problemOf = (value: unknown) => template.answerProblem?.(spec, value, log.state) ?? null

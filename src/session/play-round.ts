@@ -107,7 +107,7 @@ interface RoundToPlay {
   images?: readonly string[]
   /** Name of its record without `.ndjson`; undefined: the round's number. */
   record?: string
-  /** JSON Schema of its last message; undefined: any text. */
+  /** JSON Schema of its last message; undefined: free text. */
   outputSchema?: object
 }
 

@@ -108,7 +108,7 @@ function tryParse(text: string): Parsed<unknown> {
   }
 }
 
-/** Returns the field names of the schema's object; empty: any object may be the answer. */
+/** Returns the field names of the schema's object; empty: the schema names none. */
 function fieldsOf({ properties }: JsonSchema): ReadonlySet<string> {
   return new Set(isJsonObject(properties) ? Object.keys(properties) : [])
 }

@@ -95,7 +95,7 @@ export const ASK_PERSON = 'ask_person'
 /** An agent's question, and the assumption that it works with meanwhile. */
 export interface Question {
   question: string
-  /** Answers to choose from; empty: any answer. */
+  /** Answers to choose from; empty: a free answer. */
   options: string[]
   assumption: string
 }

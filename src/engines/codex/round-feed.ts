@@ -243,7 +243,7 @@ export class Activity {
         this.#move(now)
         break
       case 'error':
-        // Endless by design: time without a network is nobody's fault.
+        // Endless by design: time without a network does not count against the round.
         if (!waitsForNetwork(message.params)) break
         this.#networkAwaySince ??= now
         this.#movedAt = now

@@ -18,7 +18,7 @@ export interface ExecTurn {
   /** `shell_environment_policy` of the person; null if there is none. */
   shellPolicy: unknown
   input: string
-  /** File with the JSON Schema of the last message; null: any text. */
+  /** File with the JSON Schema of the last message; null: free text. */
   schema: string | null
 }
 

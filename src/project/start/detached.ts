@@ -67,7 +67,7 @@ async function removeOld({ folder }: Records, now: number): Promise<void> {
 interface WantedSession extends Omit<PromptTerms, 'options'> {
   /** Goal; null: the specification of the directory. */
   goal: string | null
-  /** Name of its worktree; true: any new one; left out: none, it works in the directory itself. */
+  /** Name of its worktree; true: a new name; left out: none, it works in the directory itself. */
   worktree?: string | true
   /** Whether its plan runs without a question; left out: a person decides, if it has a plan. */
   acceptsPlan?: boolean

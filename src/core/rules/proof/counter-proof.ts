@@ -30,7 +30,7 @@ export interface CounterSearch<Change extends WorkChange> {
   changes: readonly Change[]
   /** True if the gate failed earlier in the session; null: it never ran. */
   failedBefore: boolean | null
-  /** Files that gates themselves changed before the work, so they are nobody's work. */
+  /** Files that gates themselves changed before the work; they do not count as work. */
   ofGates: readonly string[]
   /** Time limit of the search for the smallest set, ms. */
   mostMs: number

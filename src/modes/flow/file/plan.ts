@@ -71,7 +71,7 @@ export interface AgentWork {
   args: readonly string[]
   prompt: FrozenPrompt
   input: readonly TemplatePart[]
-  /** Schema of its last message; null: any text. */
+  /** Schema of its last message; null: free text. */
   schema: JsonSchema | null
   /** Most rounds, for engine `codemachine`. */
   rounds: number
