@@ -196,7 +196,7 @@ export const twoNights: OpenScene = () => {
 export const usedUp: OpenScene = () => {
   const resetsAt = Math.round(Date.now() / 1000) + 2.5 * 3_600
   const windows = { primary: { usedPercent: 100, windowMinutes: 300, resetsAt } }
-  return openProject([[...ofDemo(0, 0, 4), usageLimitReached(resetsAt, windows)]])
+  return openProject([[...ofDemo(0, 0, 3), usageLimitReached(resetsAt, windows)]])
 }
 
 /** Who does which task of the plan of ten agents, in which folder, and what it says and does. */
