@@ -217,8 +217,8 @@ class Night {
   #gitConfigChanged = 0
   #faultsBefore = 0
   #hasLostPower = false
-  /** Whether a second run is under way: it takes over where the first one has just ended. */
-  #hasSecondRun = false
+  /** Processes of second runs: one takes over where the first one has just ended. */
+  readonly #secondRuns: Process[] = []
   #wasSkipped = false
   /** Whether a second run has worked where the first one had ended. */
   #hasSecondWorked = false
@@ -468,7 +468,7 @@ class Night {
         }
         case 'second-run': {
           if (!this.#runners.some(({ hasShown, isOver }) => hasShown && !isOver)) return
-          this.#hasSecondRun = true
+          this.#secondRuns.push(process)
           const began = this.#runners.map(({ process }) => process.isAlive)
           try {
             await project.runQueue(
@@ -494,7 +494,6 @@ class Night {
     work()
       .catch((error: unknown) => this.#judgeError(error, kind, program.describeError))
       .finally(() => {
-        if (kind === 'second-run') this.#hasSecondRun = false
         kernel.end(process, 0)
       })
     await over.promise
@@ -530,7 +529,7 @@ class Night {
 
   #examineEndOf(runner: Runner, wasOneOfTwo: boolean): void {
     if (runner.error !== undefined) this.#judgeError(runner.error, 'A run', runner.program.describeError)
-    if (!runner.process.isAlive || wasOneOfTwo || this.#hasSecondRun) return
+    if (!runner.process.isAlive || wasOneOfTwo || this.#secondRuns.some(({ isAlive }) => isAlive)) return
     const addable = addableFiles(this.machine.disk, WORK).filter(path => path.startsWith('.codemachine/'))
     if (addable.length > 0 && runner.hasShown)
       this.#break('L21', `The next commit of a person has ${addable.join(', ')}`)
