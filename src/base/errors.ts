@@ -156,7 +156,7 @@ export function describeError(error: unknown, program = 'codemachine'): { text: 
 }
 
 /** Returns the error if the machine is at fault, not codemachine; null: it is not. */
-function refusedBySystem(error: unknown): UserError | null {
+export function refusedBySystem(error: unknown): UserError | null {
   if (error instanceof UserError) return null
   if (isNoRoom(error)) return diskFull(placeOf(error), error)
   if (!OF_MACHINE.has(systemErrorCode(error) ?? '')) return null

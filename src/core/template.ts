@@ -1,4 +1,4 @@
-import { messageOf, TemplateError, UserError } from '../base/errors.ts'
+import { messageOf, refusedBySystem, TemplateError, UserError } from '../base/errors.ts'
 import type { ThreadSpec } from './engine.ts'
 import type { SessionOutcome } from './events/outcome.ts'
 import type { AskedAnswer } from './rules/answer.ts'
@@ -316,8 +316,11 @@ export async function inEffect<T>(name: string, where: string, call: () => T): P
   }
 }
 
-/** Returns the error to throw for an error of a template. */
+/** Returns the error to throw for an error of a template: a `UserError` as it is, and also if the machine is at fault. */
 export function templateError(name: string, where: string, error: unknown): Error {
   if (error instanceof UserError) return error
-  return new TemplateError(`the template "${name}" failed in \`${where}\`: ${messageOf(error)}`, { cause: error })
+  return (
+    refusedBySystem(error) ??
+    new TemplateError(`the template "${name}" failed in \`${where}\`: ${messageOf(error)}`, { cause: error })
+  )
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Cleanup, describeError, readShownError, systemErrorCode, UserError } from '../../src/base/errors.ts'
+import { templateError } from '../../src/core/template.ts'
 import { promise } from '../support/promise.ts'
 
 test('what has to be undone is undone the last thing first, each after the one before it, and whatever happens to the others', async () => {
@@ -52,4 +53,16 @@ test('what the system refuses is one sentence without a stack, also where cleani
     suppressed: refused,
   })
   expect(describeError(later)).toEqual(shown)
+})
+
+test('a failing disk in a step of a template is a fault of the machine, and any other error one of the template', () => {
+  const disk = Object.assign(new Error('EIO: i/o error, fsync'), { code: 'EIO' })
+  expect(describeError(templateError('change', 'look context', disk))).toMatchObject({
+    text: expect.stringContaining('The system failed: EIO: i/o error, fsync. (CM0112)'),
+    exitCode: 4,
+  })
+  expect(describeError(templateError('change', 'look context', new Error('no x')))).toMatchObject({
+    text: expect.stringContaining('the template "change" failed in `look context`: no x'),
+    exitCode: 1,
+  })
 })
