@@ -1,6 +1,6 @@
 /**
  * Plays nights: `npm run simulate -- --nights 1000 --seed 7`. One night again: `--night 7-12`, with these disturbances alone:
- * `--faults 221:kill,458:power`. Bugs of the past, put back one by one: `--bugs`. docs/inside/simulation.md says more.
+ * `--faults 221:kill,458:power`. `--without change,build` leaves out the nights of these modes. Bugs of the past, put back one by one: `--bugs`. docs/inside/simulation.md says more.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -29,6 +29,7 @@ async function main(): Promise<number> {
       bugs: { type: 'boolean', default: false },
       seeds: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
+      without: { type: 'string', default: '' },
     },
   })
   const jobs = Number(values.jobs)
@@ -49,10 +50,10 @@ async function main(): Promise<number> {
     if (played.broken !== null) console.log(`BROKEN ${played.broken.promise}: ${played.broken.what}`)
     return played.broken === null ? 0 : 1
   }
-  const asked = Array.from({ length: Number(values.nights) }, (_, at) => seedOf(values.seed, at)).map(seed => ({
-    seed,
-    plan: planOf(seed),
-  }))
+  const left = values.without.split(',').filter(mode => mode !== '')
+  const asked = Array.from({ length: Number(values.nights) }, (_, at) => seedOf(values.seed, at))
+    .filter(seed => !left.some(mode => seed.endsWith(`-${mode}`)))
+    .map(seed => ({ seed, plan: planOf(seed) }))
   const kept = values.seeds ? keptSeeds() : []
   console.log(
     `${asked.length} nights of --seed ${values.seed}${kept.length === 0 ? '' : `, and ${kept.length} that have failed before`}`,
