@@ -91,7 +91,8 @@ test('only the door and its manifest can be imported', async () => {
   const importing = (what: string) =>
     run(process.execPath, ['-e', `await import(${JSON.stringify(what)})`], { cwd: elsewhere })
   await expect(importing('@codemachine/cli/dist/entry.js')).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
-  const manifest = "console.log((await import('@codemachine/cli/package.json', { with: { type: 'json' } })).default.name)"
+  const manifest =
+    "console.log((await import('@codemachine/cli/package.json', { with: { type: 'json' } })).default.name)"
   expect((await run(process.execPath, ['-e', manifest], { cwd: elsewhere })).stdout).toBe('@codemachine/cli\n')
 })
 
