@@ -220,8 +220,8 @@ class Night {
   /** Processes of second runs: one takes over where the first one has just ended. */
   readonly #secondRuns: Process[] = []
   #wasSkipped = false
-  /** Whether a second run has worked where the first one had ended. */
-  #hasSecondWorked = false
+  /** Sessions that a second run has begun where the first one had ended. */
+  readonly #ofSecondRuns = new Set<string>()
   /** How often the person was asked about a plan, and whether they have ever accepted one. */
   #answers = 0
   #hasAccepted = false
@@ -257,7 +257,11 @@ class Night {
     this.machine.commit('Start')
     this.#gitConfig = disk.text(GIT_CONFIG)
     for (let start = 0; ; start++) {
-      if (start >= CALM_FROM) this.machine.kernel.calm()
+      if (start >= CALM_FROM) {
+        this.machine.kernel.calm()
+        // A second run refuses each start of the person until it has ended.
+        await this.#settlePerson()
+      }
       if (start === MOST_STARTS)
         throw new BrokenPromise(
           'L4',
@@ -475,8 +479,8 @@ class Night {
               { first: { text: 'Something else.' }, alone: true },
               {
                 view: {
-                  event: () => {
-                    this.#hasSecondWorked = true
+                  event: ({ session }) => {
+                    this.#ofSecondRuns.add(session)
                     if (this.#runners.some(({ isOver }, at) => began[at] && !isOver))
                       this.#break('J4', 'A second run began beside one that runs.')
                   },
@@ -561,7 +565,15 @@ class Night {
       this.#break('D5', `Done was accepted, and the work is not right: ${JSON.stringify(disk.text(ANSWER))}`)
     if (this.#character.mode === 'build' && disk.text(SPECIFICATION) !== SPECIFIED)
       this.#break('D67', `Done was accepted, and the specification is: ${JSON.stringify(disk.text(SPECIFICATION))}`)
-    const unheard = this.#said.find(text => !this.#agent.heard.some(each => each.includes(text)))
+    // Another session that is not done tells the text in its next round, once it is resumed.
+    const keptElsewhere = [...this.#shown].flatMap(([id, { events, state }]) =>
+      id !== session && state.ended?.outcome.kind !== 'done'
+        ? events.flatMap(event => (event.type === 'steered' ? [event.text] : []))
+        : [],
+    )
+    const unheard = this.#said.find(
+      text => !keptElsewhere.includes(text) && !this.#agent.heard.some(each => each.includes(text)),
+    )
     if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)
     const now = treeOfFiles(disk, WORK, `.codemachine/\n.codex-flow/runtime/\n${this.#rules.get(session) ?? ''}`)
     if (now !== tree) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
@@ -659,6 +671,8 @@ class Night {
     let at = 0
     const extra = kept.findIndex(line => {
       if (line === told[at]) at++
+      // The screen of a second run showed the events before that.
+      else if (at === 0 && this.#ofSecondRuns.has(id)) return false
       else if (!ends.delete(at)) return true
       return false
     })
@@ -702,7 +716,7 @@ class Night {
     // A gate that fails by chance may do so in each round, whatever is done.
     const isUnlucky = flaky > 0 && outcome === 'stalled'
     // The other session has the directory, and nobody resumes this one.
-    const isLeft = this.#hasSecondWorked && (outcome === undefined || outcome === 'interrupted')
+    const isLeft = this.#ofSecondRuns.size > 0 && (outcome === undefined || outcome === 'interrupted')
     if (isHonest && !isUnlucky && !isLeft && outcome !== 'done' && outcome !== 'limit' && outcome !== 'needs-person')
       throw new BrokenPromise('L4', `The work of an honest agent ended as ${outcome}.`)
     for (const [id, { state }] of this.#shown) {

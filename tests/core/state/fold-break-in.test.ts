@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { NO_FAILURES } from '../../../src/core/state/state.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
 import { promise } from '../../support/promise.ts'
 import { created, ended, FIRST_AT, foldAll, refused, resumed, started, worked } from '../../support/session-events.ts'
 
@@ -30,6 +31,12 @@ test('what a person said to a round that was killed is told to the next one when
   // One that changes the plan has it in what is asked of it.
   const replan: SessionEvent = { type: 'replan-asked', text: 'the docs first' }
   expect(foldAll([created(), replan, started(1), said, resumed()]).replan).toContain('mind the gap')
+})
+
+test('what a person said to a session that they then skipped is told once it is resumed', () => {
+  const skipped: SessionEvent = { ...sampleEvents['session-ended'], outcome: { kind: 'interrupted', by: 'skip' } }
+  const { notices } = foldAll([created(), told, { type: 'skip-asked' }, skipped, resumed()])
+  expect(notices).toEqual([{ from: 'person', text: 'A person says: use tabs' }])
 })
 
 test('of an interrupted round that did not count, nothing is told: it is begun again', () => {
