@@ -434,6 +434,11 @@ export const errorKinds = {
     cause: 'No conversation of this directory has that id, or several ids begin with it.',
     remedy: '`codemachine adopt --list` shows them; `-C` names another directory.',
   },
+  CM0626: {
+    title: 'There is no such schedule here',
+    cause: 'The schedule was removed, or belongs to another directory.',
+    remedy: '`codemachine schedule list` shows those of this directory; `-C` names another one.',
+  },
 
   // CM07: gates, verification, review
   CM0701: {

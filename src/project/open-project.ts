@@ -266,12 +266,8 @@ function queueOf(records: Records, world: World): ProjectQueue {
   const queue = openQueue(records.queue)
   return {
     async add(prompt, terms = {}) {
-      if (Object.values(terms).some(term => term !== undefined)) {
-        const { checkTerms } = await import('./start/templates.ts')
-        checkTerms(terms, { ...world, templates: records.templates })
-        if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
-        await refuseBeyondRunning(records, platform, terms)
-      }
+      await checkPromptTerms(records, world, terms)
+      await refuseBeyondRunning(records, platform, terms)
       return await queue.add(checked(prompt), new Date(clock.now()), terms)
     },
     list: () => queue.list(),
@@ -279,6 +275,14 @@ function queueOf(records: Records, world: World): ProjectQueue {
     move: (id, before) => queue.move(id, before),
     remove: id => queue.remove(id),
   }
+}
+
+/** Throws a `UserError` for terms that no session could have when its turn comes. */
+export async function checkPromptTerms(records: Records, world: World, terms: PromptTerms): Promise<void> {
+  if (Object.values(terms).every(term => term === undefined)) return
+  const { checkTerms } = await import('./start/templates.ts')
+  checkTerms(terms, { ...world, templates: records.templates })
+  if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
 }
 
 /** Throws a `UserError` for a cost limit that no session could have when its turn comes. */

@@ -25,6 +25,8 @@ export interface PromptTerms {
   follows?: string | undefined
   /** The issue that it works on. */
   issue?: IssueRef | undefined
+  /** Id of the schedule that queued it. */
+  schedule?: string | undefined
 }
 
 /** A prompt that waits to become a session. */

@@ -73,6 +73,10 @@ const VALUES: Readonly<Record<string, Values>> = {
   'edit id': queued,
   'move id': queued,
   'rm id': queued,
+  schedule: async ({ records }) => {
+    const { listSchedules } = await import('../../session/records/schedules.ts')
+    return (await listSchedules(records.schedules)).schedules.map(({ id }) => id)
+  },
   '--before': queued,
   'show name': agents,
   '--agent': agents,

@@ -28,7 +28,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['queue', 'queued prompts; each becomes its own session'],
       ['demo', 'see it work, without an account or a network'],
     ],
-    also: ['adopt', 'team', 'flow', 'templates', 'agents'],
+    also: ['adopt', 'team', 'flow', 'schedule', 'templates', 'agents'],
   },
   {
     name: 'watch',
@@ -375,6 +375,16 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   'queue move': [['queue move 3 --before 1', 'without --before: at the end']],
   'queue edit': [['queue edit 2 "then update the docs, and the changelog"', '']],
   'queue rm': [['queue rm 2', '']],
+  schedule: [
+    ['schedule add "0 1 * * 1-5" "fix what the nightly tests found"', 'each working day at 1:00'],
+    ['schedule list', ''],
+  ],
+  'schedule add': [
+    ['schedule add "0 1 * * 1-5" "fix what the nightly tests found"', 'each working day at 1:00'],
+    ['schedule add "0 22 * * 0" --max-time 6h --verify "npm test" "…"', 'each Sunday, with a limit and a gate'],
+  ],
+  'schedule list': [['schedule list', '']],
+  'schedule rm': [['schedule rm 1', '']],
   steer: [
     ['steer "leave the API as it is"', ''],
     ['steer --agent qa-engineer "skip the slow tests"', 'one of the agents at work'],

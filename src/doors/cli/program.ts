@@ -27,6 +27,7 @@ import {
   addAgents,
   addLogin,
   addProof,
+  addSchedule,
   addService,
   addStart,
   addUninstall,
@@ -106,7 +107,7 @@ export function buildProgram(
   ])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])
+  for (const add of [addLogin, addSchedule, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])
     add(program, does)
   addHelp(program)
   addExamples(program)

@@ -1,11 +1,14 @@
 import { uptime } from 'node:os'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { UserError, withCode } from '../../base/errors.ts'
+import { messageOf, systemErrorCode, UserError, withCode } from '../../base/errors.ts'
 import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { allRecords } from '../../session/records/records.ts'
 import { takeRunLock } from '../../session/records/run-lock.ts'
-import type { World } from '../world.ts'
+import { directoryOfRecords } from '../environment/directory-of-records.ts'
+import { placesOf, type World } from '../world.ts'
 import { type Due, dueNow, type ServiceLimits } from './due.ts'
+import { queueScheduled } from './schedules.ts'
 
 /** A runner that the service started. */
 interface StartedRunner {
@@ -94,6 +97,12 @@ export async function runService(world: World, options: ServiceOptions): Promise
   await new Runners(world, options, await keepSince(root, clock.now())).run()
 }
 
+/** A directory that cannot be written does not end the service. */
+function problemOf(error: unknown): { done: string[]; problems: string[] } {
+  if (!(error instanceof UserError) && systemErrorCode(error) === null) throw error
+  return { done: [], problems: [`its schedules: ${messageOf(error)}`] }
+}
+
 const ONE_IS_ENOUGH = 'One is enough for all directories: codemachine service status'
 
 /** The service's runners, at most one for each directory. */
@@ -107,6 +116,8 @@ class Runners {
   readonly #held = new Map<string, Held>()
   /** Run that was cut off there at the last look; null: none. */
   readonly #seen = new Map<string, string | null>()
+  /** Problems of schedules, each said once. */
+  readonly #told = new Set<string>()
   #changed = new AbortController()
 
   constructor(world: World, options: ServiceOptions, kept: Kept) {
@@ -128,6 +139,7 @@ class Runners {
   }
 
   async #look(): Promise<void> {
+    await this.#queueScheduled()
     const isLookedAt = (key: string, left: string | null) => {
       const isNew = this.#seen.get(key) !== left
       this.#seen.set(key, left)
@@ -143,6 +155,22 @@ class Runners {
       const isToWait = tries > 0 && this.#world.clock.monotonic() < (held?.until ?? 0)
       if (isToWait || this.#running.size >= MOST_RUNNERS) this.#seen.delete(key)
       else await this.#begin(due, tries)
+    }
+  }
+
+  async #queueScheduled(): Promise<void> {
+    const { root, say } = this.#options
+    const now = this.#world.clock.now()
+    for (const found of await allRecords(placesOf(this.#world, root))) {
+      const { done, problems } = await queueScheduled(found, now).catch(problemOf)
+      if (done.length === 0 && problems.length === 0) continue
+      const ids = await found.sessions()
+      const where = (await directoryOfRecords(found, ids, this.#world.platform)) ?? found.folder
+      for (const line of done) say(`${where}: ${line}`)
+      for (const problem of problems) {
+        if (!this.#told.has(problem)) say(`${where}: ${problem}`)
+        this.#told.add(problem)
+      }
     }
   }
 

@@ -81,7 +81,8 @@ const MOST_COMMAND = 10_000
 const count = v.pipe(v.number('use a number'), v.safeInteger('use a whole number'), v.minValue(1, 'use at least 1'))
 const cost = v.pipe(v.number('use a number'), v.finite('use a number'), v.minValue(0.01, 'use at least 0.01'))
 const atMend = 'use a time such as "2026-11-20T23:00:00.000Z"'
-const fileSchema = v.object({
+/** Entries of a prompt's file. */
+export const promptEntries = {
   prompt: v.pipe(
     v.string('use a text'),
     v.check(prompt => problemOfPrompt(prompt) === null, 'use a text that is neither empty nor too long'),
@@ -110,11 +111,14 @@ const fileSchema = v.object({
       'use an object',
     ),
   ),
-})
+  schedule: v.optional(v.pipe(v.string('use the id of a schedule'), v.maxLength(100, 'use the id of a schedule'))),
+}
+
+const fileSchema = v.object(promptEntries)
 
 async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
-  const { template, options, gates, prove, limits, session, follows, issue } = terms
-  const own = { template, options, gates, prove, limits, session, follows, issue }
+  const { template, options, gates, prove, limits, session, follows, issue, schedule } = terms
+  const own = { template, options, gates, prove, limits, session, follows, issue, schedule }
   const content = checked({ prompt, at: at.toISOString(), ...own })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
@@ -228,7 +232,7 @@ async function readPrompt(directory: string, id: string): Promise<QueuedPrompt |
 }
 
 /** Returns a sentence about a problem in a part of a prompt's file; null if it concerns the whole. */
-function problemIn(issue: v.InferIssue<typeof fileSchema>): string | null {
+export function problemIn(issue: v.BaseIssue<unknown>): string | null {
   const name = v.getDotPath(issue)
   if (name === null) return null
   return issue.received === 'undefined' ? `${name} is missing.` : `${name} is wrong; ${issue.message}.`

@@ -31,6 +31,8 @@ export interface Records {
   directoryFile: string
   lock: string
   queue: string
+  /** Folder of the prompts that are queued again and again; created with the first one. */
+  schedules: string
   control: string
   /** Output of the newest runner without a terminal. */
   runLog: string
@@ -138,6 +140,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds, ke
     directoryFile: inFolder('directory'),
     lock: inFolder('lock'),
     queue: inFolder('queue'),
+    schedules: inFolder('schedules'),
     control: inFolder('control'),
     runLog: inFolder('run.log'),
     draft: inFolder('draft.json'),

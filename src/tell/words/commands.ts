@@ -168,6 +168,7 @@ export function termsInWords({
   prove,
   follows,
   issue,
+  schedule,
 }: PromptTerms): string {
   return [
     template === undefined ? [] : oneLine(template, MOST_WORD),
@@ -177,6 +178,7 @@ export function termsInWords({
     cost === undefined ? [] : `a cost of ${costAsTyped(cost)}`,
     follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
     issue === undefined ? [] : `issue ${issue.number}`,
+    schedule === undefined ? [] : `schedule ${oneLine(schedule, MOST_WORD)}`,
     prove ? 'proved' : [],
     gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
   ]

@@ -1,6 +1,6 @@
 import type { Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
+import type { PromptTerms, QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { isTaken } from '../../../core/shapes/reply.ts'
 import type { Ask, RunOptions } from '../../../project/library.ts'
 import { OpenProject } from '../../../project/open-project.ts'
@@ -123,34 +123,37 @@ async function gatesTyped(directory: string, verify: readonly string[]): Promise
 
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
+  const project = await openHere(context, flags)
+  const typed = await promptTyped(context, project, { words, flags, command: 'queue add' })
+  if (typed === null) return 0
+  const queued = await project.queue.add(typed.text, typed.terms)
+  return printDone(context, flags, `Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(typed.text, 80)}`, {
+    id: queued.id,
+  })
+}
+
+/** Returns the prompt that is typed, with its terms; null: the person has changed their mind. */
+export async function promptTyped(
+  context: CliContext,
+  { records, directory }: Pick<OpenProject, 'records' | 'directory'>,
+  { words, flags, command }: { words: readonly string[]; flags: QueueAddFlags; command: string },
+): Promise<{ text: string; terms: PromptTerms } | null> {
   const { template, prove, followUp } = flags
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
-  const { queue, directory, records } = await openHere(context, flags)
   const gates = flags.verify && (await gatesTyped(directory, flags.verify))
   const said = words.length > 0 ? await readText(context, words.join(' ')) : null
   const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
-  if (flags.issue !== undefined && ofIssue === null) return 0
+  if (flags.issue !== undefined && ofIssue === null) return null
   const text = ofIssue?.text ?? said ?? (await textOfSpecification())
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
   const follows =
     followUp === undefined ? undefined : await (await import('../../../project/find.ts')).findSession(records, followUp)
-  const issue = ofIssue?.issue
-  const terms = {
-    template,
-    gates,
-    prove,
-    follows,
-    issue,
-    limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined,
-  }
-  const queued = await queue.add(text, terms)
-  return printDone(context, flags, `Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}`, {
-    id: queued.id,
-  })
+  const limits = hasLimits ? { rounds, timeMs, tokens, cost } : undefined
+  return { text, terms: { template, gates, prove, follows, issue: ofIssue?.issue, limits } }
 
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
-      throw new UserError('CM0104', 'There is no prompt; say what to do: codemachine queue add "…"')
+      throw new UserError('CM0104', `There is no prompt; say what to do: codemachine ${command} "…"`)
     const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
     const { templateNamed } = await import('../../../project/start/templates.ts')
     const { settingsOf } = await import('../../../project/open-run.ts')

@@ -76,6 +76,27 @@ export function addService(program: Command, does: Does): void {
     .action(does(async () => (await load()).serviceRun))
 }
 
+/** The commands of prompts that are queued again and again. */
+export function addSchedule(program: Command, does: Does): void {
+  const load = () => import('../commands/schedule.ts')
+  const list = does(async () => (await load()).scheduleList)
+  const schedule = withLook(program.command('schedule'))
+    .description('list the prompts that the service queues at set times, such as each night')
+    .action(list)
+  withTerms(withLook(schedule.command('add')))
+    .argument('<cron>', 'minute, hour, day, month and weekday in local time, such as "0 1 * * 1-5"')
+    .argument('[prompt...]', 'the prompt; - reads it from standard input; with --template alone: the specification')
+    .description('queue a prompt at set times; a time that was missed counts once')
+    .action(does(async () => (await load()).scheduleAdd))
+  withLook(schedule.command('list'))
+    .description('the same')
+    .action((flags: LookFlags, command) => list({ ...schedule.opts(), ...flags }, command))
+  withLook(schedule.command('rm'))
+    .argument('<schedule>', 'the number that `schedule list` shows')
+    .description('remove a schedule; what it has queued stays')
+    .action(does(async () => (await load()).scheduleRemove))
+}
+
 /** The command that takes away what codemachine has left. */
 export function addUninstall(program: Command, does: Does): void {
   program
