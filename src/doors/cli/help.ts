@@ -428,6 +428,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['questions answer Q1 "Postgres"', ''],
     ['questions answer 20261121_1/Q2 1', 'the first of its choices'],
   ],
+  'questions accept': [['questions accept Q1', 'the assumption is right']],
   verify: [
     ['verify', 'the newest session that is done'],
     ['verify --certificate night.jsonl --signers signers', 'what somebody else proved'],

@@ -65,7 +65,8 @@ const askSchema = v.variant('type', [
     since: v.exactOptional(v.string()),
   }),
 ])
-const answerSchema = v.strictObject({ question: name, answer: text, again: v.exactOptional(v.boolean()) })
+/** `answer`: null accepts what the agent assumed. */
+const answerSchema = v.strictObject({ question: name, answer: v.nullable(text), again: v.exactOptional(v.boolean()) })
 const rewindSchema = v.strictObject({ to: name, go: v.boolean() })
 const secretSchema = v.strictObject({ key: name, value: v.pipe(v.string(), v.maxLength(64 * 1024)) })
 const nothing = v.strictObject({})

@@ -155,11 +155,7 @@ export class SessionCards {
       const redactor = redactorOfProject(world, records)
       const report = redactor.event(await readSession(records, id, runner, world))
       const asked = await questionsOf(records, id, () => {})
-      const questions = asked.flatMap(each =>
-        each.answer === null
-          ? [{ ...each, text: redactor.text(each.text), options: each.options.map(option => redactor.text(option)) }]
-          : [],
-      )
+      const questions = asked.flatMap(each => (each.answer === null ? [redactor.event(each)] : []))
       const queued = isNewest ? await openQueue(records.queue).count() : 0
       return { row, report, reportedAt: world.clock.now(), questions, queued }
     } catch (error) {

@@ -42,13 +42,15 @@ export async function earlierAnswer(
 /**
  * Answers a question: the asking session gets the answer while it runs, else it becomes a queued prompt. Either way it is
  * stored. Returns the effect in sentences; throws a `UserError` if it is already answered.
+ * @param answer null accepts the assumption: after the session this queues nothing
  */
 export async function giveAnswer(
   world: Pick<World, 'clock' | 'platform' | 'pid'>,
   question: AnsweredQuestion,
-  { answer, again = false }: { answer: string; again?: boolean },
+  { answer: said, again = false }: { answer: string | null; again?: boolean },
 ): Promise<string> {
   const { records, worktree, asked, id } = question
+  const answer = said ?? asked.assumption
   const { session } = asked
   const at = new Date(world.clock.now())
   await using claim = await claimAnswer(records, session, asked.question, { ...world, now: at })
@@ -72,6 +74,11 @@ export async function giveAnswer(
     })
     if (waiting !== null) await queue.remove(waiting)
     return told.message
+  }
+  if (said === null) {
+    await writeAnswer(records, session, asked.question, kept)
+    if (waiting !== null) await queue.remove(waiting)
+    return 'The work stays as it is.'
   }
   // No session ever begins there.
   if (repositoryOfCopy(records) !== null)

@@ -11,9 +11,9 @@ export interface QuestionAnswer {
   answer: string
   /** Time of the answer, ISO 8601 in UTC. */
   at: string
-  /** Id of the queued prompt made from it; undefined: it went to the running session. */
+  /** Id of the queued prompt made from it. Without it and `told`, the person accepted the assumption. */
   queued?: string
-  /** The round that received it: the running one or the next one. */
+  /** The round of the running session that received it: the one at work, or the next one. */
   told?: 'round' | 'next-round'
 }
 

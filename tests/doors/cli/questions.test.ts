@@ -99,6 +99,26 @@ Change the work accordingly, and whatever was built on the assumption, where my 
   expect(await run(here, 'questions', '--all')).toMatch(/Which database\?\n.+\n.+\n.+\n {2}Answered .+: Postgres\n/)
 })
 
+test('an assumption that is accepted queues nothing, is listed no more, and can still be answered otherwise', async () => {
+  await using here = await place()
+  expect(await run(here, 'questions', 'accept', 'Q1')).toBe(
+    'Accepted 20261121_2/Q1: SQLite, as it is small\nThe work stays as it is.\n',
+  )
+  expect(await queued(here)).toEqual([])
+  expect(await run(here, 'questions')).not.toContain('database')
+  expect(JSON.parse(await run(here, 'questions', '20261121_2', '--all', '--json'))).toMatchObject([
+    { answer: { answer: 'SQLite, as it is small', at: expect.any(String) } },
+  ])
+  await expect(run(here, 'questions', 'accept', 'Q1')).rejects.toThrow('was answered')
+  await run(here, 'questions', 'answer', '--again', 'Q1', '2')
+  expect((await queued(here)).map(({ prompt }) => prompt)).toEqual([expect.stringContaining('I answered this before:')])
+  // What is accepted after all has no effect on the work any more.
+  expect(JSON.parse(await run(here, 'questions', 'accept', '--again', '--json', 'Q1'))).toMatchObject({
+    id: '20261121_2/Q1',
+  })
+  expect(await queued(here)).toEqual([])
+})
+
 test('a question is named by its session in any of the ways that a session is, or by itself', async () => {
   await using here = await place()
   expect(await run(here, 'questions', 'answer', '20261120_1/Q1', 'red,', 'of course')).toContain(

@@ -7,6 +7,7 @@ import { BOUND_MS, PHONE } from './page-scene.ts'
 export async function openPage(
   scene: Pick<RealScene, 'start'>,
   browser: Browser,
+  viewport = PHONE,
 ): Promise<{ page: Page; web: RunningCodemachine }> {
   const web = scene.start('web', '--port', '0', '--json')
   const link = await new Promise<string>((resolve, reject) => {
@@ -18,7 +19,7 @@ export async function openPage(
     })
     void web.ended.then(({ stderr }) => reject(new Error(stderr)))
   })
-  const context = await browser.newContext({ viewport: PHONE, reducedMotion: 'reduce' })
+  const context = await browser.newContext({ viewport, reducedMotion: 'reduce' })
   context.setDefaultTimeout(BOUND_MS)
   const page = await context.newPage()
   await page.goto(link)

@@ -2,14 +2,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { message, reply, shell, updatePlan } from '../../../src/demo/model/reply.ts'
+import { functionCall, message, reply, shell, updatePlan } from '../../../src/demo/model/reply.ts'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
 import { openRealScene } from '../../support/real-scene.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { askHuman, openRealTeamScene, plans, runShell, works } from '../../support/team-scene.ts'
 import { openPage } from './page-run-scene.ts'
-import { BOUND_MS } from './page-scene.ts'
+import { BOUND_MS, DESK, PHONE } from './page-scene.ts'
 
 describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
   let browser: Browser
@@ -44,6 +44,52 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
     await page.getByText('Sent in a moment: Stop now').waitFor()
     await page.locator('.head', { hasText: 'stopped by a person' }).waitFor()
   })
+
+  test.each([
+    ['a phone', PHONE],
+    ['a desk', DESK],
+  ] as const)(
+    'on %s, what an ended session assumed is fine, for every device, or is done otherwise in a new session',
+    async (_, viewport) => {
+      const asks = (question: string, assumption: string) =>
+        reply(functionCall('ask_person', { question, options: [], assumption }))
+      await using scene = await openRealScene([
+        [asks('Which database?', 'SQLite is enough'), asks('Which name?', 'It is called app'), ...round(claimDone)],
+        round(claimDone),
+        round(claimDone),
+        round(claimDone),
+      ])
+      expect(await scene.run('--json', 'build a shop')).toMatchObject({ exitCode: 0 })
+      const { page, web } = await openPage(scene, browser, viewport)
+      await using _web = web
+      const check = page.getByRole('region', { name: 'Check these' })
+      await check.locator('.card', { hasText: 'build a shop' }).waitFor()
+      expect(await page.getByRole('region', { name: 'Needs you' }).count()).toBe(0)
+
+      await page.clock.install()
+      await check.getByRole('region', { name: 'Assumption Q1' }).getByRole('button', { name: 'Fine' }).click()
+      await check.getByText('Sent in a moment: Fine').waitFor()
+      await page.clock.runFor(11_000)
+      await page.clock.resume()
+      await check.getByText('SQLite is enough').waitFor({ state: 'detached' })
+      expect(JSON.parse((await scene.run('questions', '--json')).stdout)).toMatchObject([{ text: 'Which name?' }])
+      await page.reload()
+      const name = check.getByRole('region', { name: 'Assumption Q2' })
+      await name.getByText('Do it otherwise').click()
+      expect(await check.getByText('SQLite is enough').count()).toBe(0)
+
+      await name.getByText('This begins a new session.').waitFor()
+      await name.getByLabel(/^What to do/).fill('Call it corner shop.')
+      await name.getByRole('button', { name: 'Begin a session' }).click()
+      await name.getByText('Sent in a moment: Call it corner shop.').waitFor()
+      await page.clock.runFor(11_000)
+      const next = page.locator('.card', { hasText: '– Call it corner shop.' })
+      await next.filter({ hasText: 'done, not verified' }).waitFor()
+      expect(await check.count()).toBe(0)
+      const told = scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')
+      expect(told).toMatch(/> It is called app\n[\s\S]+My answer is:\n\nCall it corner shop\./)
+    },
+  )
 
   test('a team’s plan is taken, and a secret that it needs is given, from the page; the secret stands nowhere', async () => {
     const [key, value] = ['SERVICE_API_KEY', 'sk-live-0123456789abcdef']

@@ -96,6 +96,11 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await scene.keep(FULL, 1)
     full = await scene.session(FULL, fullSession())
     await scene.session('20261118_1', [...longSession(2), sampleEvents['session-ended']])
+    await scene.session('20261117_1', [
+      sampleEvents['session-created'],
+      sampleEvents['question-asked'],
+      sampleEvents['session-ended'],
+    ])
   })
 
   afterAll(async () => {
@@ -106,6 +111,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
   /** Each part of the page, what stands behind `#` there, and what is seen once it is there. */
   const views = (): [name: string, hash: string, seen: string][] => [
     ['now', '#/', '.card .question button'],
+    ['check these', '#/', '[aria-label="Check these"] .question button'],
     ['live', full, '.row'],
     ['work', `${full}/work`, '.round'],
     ['changes', `${full}/changes`, '.file'],

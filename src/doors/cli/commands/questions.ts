@@ -1,5 +1,5 @@
 import { newestSessions, questionsOrNone, type SessionsPlace } from '../../../project/find.ts'
-import { chosenAnswer, earlierAnswer, giveAnswer } from '../../../project/watch/questions.ts'
+import { type AnsweredQuestion, chosenAnswer, earlierAnswer, giveAnswer } from '../../../project/watch/questions.ts'
 import { findQuestionAround, findSessionAround, placesAround } from '../../../project/worktrees/find.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../../../session/records/answers.ts'
 import { openRecords } from '../../../session/records/records.ts'
@@ -106,14 +106,28 @@ export async function answerQuestion(
   words: readonly string[],
   flags: AnswerFlags,
 ): Promise<number> {
-  const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
-  const { records, worktree, asked } = await findQuestionAround(own, typed, { platform: context.platform, onProblem })
-  const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
-  const answered = { records, worktree, asked, id }
+  const answered = await findAsked(context, typed, flags)
+  const { asked, id } = answered
   // Before the person has typed it.
   await earlierAnswer(answered, flags.again === true)
   const answer = chosenAnswer(await readText(context, words.join(' ')), asked, questionId(asked))
   const became = await giveAnswer(context, answered, { answer, again: flags.again === true })
   return printDone(context, flags, `Answered ${id}: ${oneLine(answer, 200)}\n${became}`, { id })
+}
+
+/** `codemachine questions accept`: what the agent assumed is the person's answer. */
+export async function acceptAssumption(context: CliContext, typed: string, flags: AnswerFlags): Promise<number> {
+  const answered = await findAsked(context, typed, flags)
+  const { asked, id } = answered
+  const became = await giveAnswer(context, answered, { answer: null, again: flags.again === true })
+  return printDone(context, flags, `Accepted ${id}: ${oneLine(asked.assumption, 200)}\n${became}`, { id })
+}
+
+/** Finds the question that `typed` names, as `answerQuestion`. */
+async function findAsked(context: CliContext, typed: string, flags: LookFlags): Promise<AnsweredQuestion> {
+  const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
+  const { records, worktree, asked } = await findQuestionAround(own, typed, { platform: context.platform, onProblem })
+  const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
+  return { records, worktree, asked, id }
 }

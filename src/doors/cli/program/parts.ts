@@ -215,6 +215,12 @@ function addQuestions(program: Command, does: Does): void {
     .action((id: string, words: string[], flags: object, command) =>
       answer(id, words, { ...questions.opts(), ...flags }, command),
     )
+  const accept = does(async () => (await load()).acceptAssumption)
+  withLook(questions.command('accept'))
+    .argument('<id>', 'the question, as `questions` shows it; Q1 for that of the newest session')
+    .description('accept what the agent assumed; a running session is told')
+    .option('--again', 'answer again')
+    .action((id: string, flags: object, command) => accept(id, { ...questions.opts(), ...flags }, command))
 }
 
 function addVerify(program: Command, does: Does): void {

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { post, Refused } from './client.ts'
-import { type AskedQuestion, type Card, maySteer, me } from './model.ts'
+import { type AskedQuestion, type Card, cards, maySteer, me } from './model.ts'
 import { ask, Field, now, Outcome, type Saying, textIn, useSaying } from './parts.tsx'
 import { TEXTS } from './texts.ts'
 
@@ -208,6 +208,65 @@ function Question({ card, asked, isMeant = false, isFolded = false }: Meant & { 
   )
 }
 
+/** What was assumed in a session that has ended: a person accepts it, or has a new session do it otherwise. */
+function Assumption({ card, asked, isMeant = false, isFolded = false }: Meant & { card: Card; asked: AskedQuestion }) {
+  const said = useSaying()
+  const key = `${card.key} ${asked.question}`
+  const id = useMeant(key, isMeant)
+  const answer = async (text: string | null) =>
+    (await post<{ message: string }>(`sessions/${card.key}/answer`, { question: asked.question, answer: text })).message
+  const doOtherwise = (text: string) => {
+    let queued: string | null = null
+    sendLater(key, text, said, async () => {
+      queued ??= await answer(text)
+      const isRunning = cards.value?.some(({ place, standing }) => place === card.place && standing === 'running')
+      if (isRunning === true) return queued
+      await post(`places/${card.place}/queue/run`, {})
+      return TEXTS.started
+    })
+  }
+  return (
+    <section id={id} tabIndex={-1} class="question" aria-label={`Assumption ${asked.question}`}>
+      <Context
+        isFolded={isFolded}
+        title={
+          <>
+            <b>Assumed</b> {asked.assumption}
+          </>
+        }
+      >
+        <p class="quiet">
+          {asked.question} {asked.text}
+        </p>
+      </Context>
+      {maySteer() && (
+        <div class="choices">
+          <button type="button" onClick={() => sendLater(key, TEXTS.fine, said, () => answer(null))}>
+            {TEXTS.fine}
+          </button>
+          <details>
+            <summary>{TEXTS.otherwise}</summary>
+            <form
+              onSubmit={event => {
+                event.preventDefault()
+                const text = textIn(event.currentTarget, 'otherwise').trim()
+                if (text !== '') doOtherwise(text)
+              }}
+            >
+              <Field label={TEXTS.instead(asked.question)} hint={TEXTS.beginsSession(card.queued)}>
+                <textarea name="otherwise" rows={3} required />
+              </Field>
+              <button type="submit">{TEXTS.beginSession}</button>
+            </form>
+          </details>
+        </div>
+      )}
+      <PendingOf of={key} />
+      <Outcome of={said} />
+    </section>
+  )
+}
+
 interface Meant {
   /** Whether a notification has led to it. */
   isMeant?: boolean
@@ -386,15 +445,12 @@ export function Inbox({
       {decision !== null && (
         <DecisionPart card={card} decision={decision} isMeant={meant === 'decision'} isFolded={isFolded} />
       )}
-      {card.questions.map(asked => (
-        <Question
-          key={asked.question}
-          card={card}
-          asked={asked}
-          isMeant={meant === asked.question}
-          isFolded={isFolded}
-        />
-      ))}
+      {card.questions.map(asked => {
+        const Part = card.outcome === null ? Question : Assumption
+        return (
+          <Part key={asked.question} card={card} asked={asked} isMeant={meant === asked.question} isFolded={isFolded} />
+        )
+      })}
       {card.outcome?.kind === 'needs-person' && <NeedsPerson card={card} />}
     </>
   )

@@ -82,7 +82,13 @@ export async function followCards(over: AbortSignal): Promise<void> {
 
 /** Whether a session waits for a person. */
 export function needsPerson({ questions, report, outcome }: Card): boolean {
-  return questions.length > 0 || report?.decision != null || outcome?.kind === 'needs-person'
+  if (outcome !== null) return outcome.kind === 'needs-person'
+  return questions.length > 0 || report?.decision != null
+}
+
+/** Whether a session has ended with assumptions that nobody has checked. */
+export function hasUnchecked({ questions, outcome }: Card): boolean {
+  return outcome !== null && questions.length > 0
 }
 
 /** What the page looks like on this device. */

@@ -6,16 +6,17 @@ import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { titleLine } from '../../../tell/words/safe-text.ts'
 import { cardInWords, type SessionReport } from '../../../tell/words/status.ts'
 import { Inbox } from './inbox.tsx'
-import { arrivedAt, type Card, cards, count, needsPerson } from './model.ts'
+import { arrivedAt, type Card, cards, count, hasUnchecked, needsPerson } from './model.ts'
 import { now } from './parts.tsx'
 import { TEXTS } from './texts.ts'
 
 const groups = computed(() => {
   const all = cards.value ?? []
   const needs = all.filter(needsPerson)
-  const rest = all.filter(each => !needs.includes(each))
+  const check = all.filter(each => !needsPerson(each) && hasUnchecked(each))
+  const rest = all.filter(each => !needs.includes(each) && !check.includes(each))
   const isAtWork = ({ standing }: Card) => standing === 'running' || standing === 'unknown'
-  return { needs, atWork: rest.filter(isAtWork), ended: rest.filter(each => !isAtWork(each)) }
+  return { needs, check, atWork: rest.filter(isAtWork), ended: rest.filter(each => !isAtWork(each)) }
 })
 
 /** All sessions: first what waits for a person. */
@@ -23,12 +24,13 @@ export function NowPage() {
   if (cards.value === null) return <p class="quiet">{TEXTS.reading}</p>
   if (cards.value.length === 0)
     return <p class="quiet">No sessions yet. Start one in a terminal with codemachine "…"; it appears here.</p>
-  const { needs, atWork, ended } = groups.value
+  const { needs, check, atWork, ended } = groups.value
   const left = count.value - cards.value.length
   return (
     <>
       <h1 class="unseen">{TEXTS.now}</h1>
       <Group title="Needs you" of={needs} />
+      <Group title="Check these" of={check} />
       <Group title="At work" of={atWork} />
       <Group title="Ended" of={ended} />
       {left > 0 && <p class="quiet">{`${left} older sessions are not shown. codemachine list --all lists them.`}</p>}

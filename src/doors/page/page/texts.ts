@@ -27,6 +27,15 @@ export const TEXTS = {
   undo: (seconds: number) => `Undo (${seconds})`,
   notSent: (what: string, problem: string) => `Not sent: ${what}. ${problem}`,
   asks: (count: number) => (count === 1 ? '1 question: answer' : `${count} questions: answer`),
+  fine: 'Fine',
+  otherwise: 'Do it otherwise',
+  instead: (question: string) => `What to do in place of the assumption (${question})`,
+  beginsSession: (queued: number) =>
+    queued === 0
+      ? 'This begins a new session.'
+      : `This begins a new session, after the queue (${queued === 1 ? '1 prompt' : `${queued} prompts`}).`,
+  beginSession: 'Begin a session',
+  check: (count: number) => (count === 1 ? '1 assumption: check' : `${count} assumptions: check`),
 
   tabs: {
     live: 'Live',

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { titleLine } from '../../../../tell/words/safe-text.ts'
 import { post } from '../client.ts'
 import { askNow, Inbox, LaterButton, PendingOf } from '../inbox.tsx'
-import { type Card, cards, isWhole, maySteer, me } from '../model.ts'
+import { type Card, cards, hasUnchecked, isWhole, maySteer, me } from '../model.ts'
 import { wordsOf } from '../now.tsx'
 import { Field, LimitFields, limitsIn, loaded, now, Outcome, type Saying, textIn, useSaying } from '../parts.tsx'
 import { TEXTS } from '../texts.ts'
@@ -134,7 +134,7 @@ function Waiting({ card }: { card: Card }) {
   if (count === 0) return null
   return (
     <a class="asks" href={`#/s/${card.key}/live`}>
-      {TEXTS.asks(count)}
+      {hasUnchecked(card) ? TEXTS.check(count) : TEXTS.asks(count)}
     </a>
   )
 }
