@@ -23,7 +23,7 @@ export { defineTemplate } from './core/template.ts'
 export type { BoardRow, ShownPlan } from './core/view.ts'
 export type * from './project/library.ts'
 export type { World } from './project/world.ts'
-export { withNotices } from './session/proof/review-input.ts'
+export { withNotices } from './session/round-input.ts'
 export type { ReportData } from './tell/report/report-data.ts'
 
 /** The world as this process has it, but for `changes`, whose engines are added to codemachine's own. No signal ends it. */

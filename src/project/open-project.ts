@@ -91,7 +91,7 @@ export class OpenProject implements Project {
   async questions(session: string | null = null, { all = false }: { all?: boolean } = {}): Promise<Question[]> {
     const [{ findSession, newestSessions, questionsOrNone }, { questionId }] = await Promise.all([
       import('./find.ts'),
-      import('../session/records/answers.ts'),
+      import('../session/records/questions.ts'),
     ])
     const { records } = this
     const ids = session === null ? await newestSessions(records, NEWEST) : [await findSession(records, session)]
@@ -109,17 +109,17 @@ export class OpenProject implements Project {
     answer: string,
     { again = false }: { again?: boolean } = {},
   ): Promise<AnsweredQuestion> {
-    const [{ findQuestion }, { chosenAnswer, giveAnswer }, { questionId, readAnswer }] = await Promise.all([
+    const [{ findQuestion }, { chosenAnswer, giveAnswer }, { questionId, readPersonAnswer }] = await Promise.all([
       import('./find.ts'),
       import('./watch/questions.ts'),
-      import('../session/records/answers.ts'),
+      import('../session/records/questions.ts'),
     ])
     const { records } = this
     const asked = await findQuestion(records, question, () => {})
     const id = questionId(asked)
     const text = chosenAnswer(checked(answer).trim(), asked, id)
     const message = await giveAnswer(this.#world, { records, worktree: null, asked, id }, { answer: text, again })
-    const kept = await readAnswer(records, asked.session, asked.question)
+    const kept = await readPersonAnswer(records, asked.session, asked.question)
     return { message, told: kept?.told ?? null, queued: kept?.queued ?? null }
   }
 

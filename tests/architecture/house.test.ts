@@ -178,6 +178,15 @@ test('a template is known by the registry alone, and what carries it out is load
   expect(wrong.map(shown)).toEqual([])
 })
 
+test('no mode imports from the folder of another', () => {
+  const modeOf = (path: string) => /^src\/modes\/([^/]+)\//.exec(path)?.[1] ?? null
+  const wrong = arrows.filter(({ from, to }) => {
+    const [one, other] = [modeOf(from), modeOf(to)]
+    return one !== null && other !== null && one !== other
+  })
+  expect(wrong.map(shown)).toEqual([])
+})
+
 test('no template is named but by itself, the registry, a setting, the command line and the demo', () => {
   // What a call is named after is a word of this house for other things, too.
   const names = new Set([...OWN_TEMPLATES.values()].flatMap(({ name, isCall }) => (isCall ? [] : [name])))

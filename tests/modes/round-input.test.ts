@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Notice, personNotice } from '../../src/core/rules/notices.ts'
-import { fitNotices } from '../../src/session/proof/review-input.ts'
+import { fitNotices } from '../../src/session/round-input.ts'
 
 const MOST = 10_000
 const said = (n: number, length: number) => personNotice(`${n}: ${'x'.repeat(length)}`)

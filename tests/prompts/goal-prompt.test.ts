@@ -4,7 +4,7 @@ import { loadAgents } from '../../src/agents/agent.ts'
 import { loadPrompt } from '../../src/base/package.ts'
 import { NO_KEPT_TEXTS } from '../../src/core/template.ts'
 import { goalKind } from '../../src/modes/goal/goal.ts'
-import { withPaths } from '../../src/session/proof/review-input.ts'
+import { withPaths } from '../../src/session/round-input.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
 
 const directory = '/home/someone/projects/app'

@@ -1,6 +1,6 @@
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, it } from 'vitest'
-import { replanInstructions } from '../../src/session/proof/review-input.ts'
+import { replanInstructions } from '../../src/session/round-input.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
 
 const directory = '/home/someone/projects/app'

@@ -2,7 +2,7 @@ import type { ThreadSpec } from '../../src/core/engine.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
 import type { Template, TemplateKind, TemplateSetup } from '../../src/core/template.ts'
 import { defineTemplate } from '../../src/core/template.ts'
-import { withNotices } from '../../src/session/proof/review-input.ts'
+import { withNotices } from '../../src/session/round-input.ts'
 
 /** What a session in scopes keeps: how each scope that was left came out, in their order. */
 export interface ScopedWork {

@@ -4,7 +4,7 @@ import type { SessionOutcome } from '../../core/events/outcome.ts'
 import type { Decision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { InputPart, OwnStep, RoundScope, RoundSpec, RoundStep, Step, Template } from '../../core/template.ts'
-import { fitNotices } from '../../session/proof/review-input.ts'
+import { fitNotices } from '../../session/round-input.ts'
 import {
   type AgentWork,
   type FlowPlan,

@@ -16,7 +16,7 @@ import type { ThreadSpec } from '../../core/engine.ts'
 import type { Agent } from '../../core/shapes/agent.ts'
 import { askPersonTool, runAgentTool } from '../../core/shapes/tools.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
-import { replanInstructions } from '../../session/proof/review-input.ts'
+import { replanInstructions } from '../../session/round-input.ts'
 import { checkPlanFiles, specificationFile, writePlanSummary } from '../../workspace/memory/plan-files.ts'
 import { type BuildPart, nextOfBuild, summaryOfEnd, workOf } from './next.ts'
 

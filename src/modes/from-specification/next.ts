@@ -8,7 +8,7 @@ import type { MemorySnapshot } from '../../core/shapes/memory.ts'
 import { PLAN_ANSWER, PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { Template } from '../../core/template.ts'
-import { replanInput, withNotices } from '../../session/proof/review-input.ts'
+import { replanInput, withNotices } from '../../session/round-input.ts'
 
 /** Memory of a build, apart from its plan. */
 export interface BuildWork {

@@ -3,7 +3,7 @@ import type { ThreadSpec } from '../../core/engine.ts'
 import { followedMaterial } from '../../core/rules/outputs.ts'
 import { askPersonTool } from '../../core/shapes/tools.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
-import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/proof/review-input.ts'
+import { replanInput, replanInstructions, withNotices, withPaths } from '../../session/round-input.ts'
 
 /** Input of a round that has nothing new to tell. */
 const GO_ON = 'Continue with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { type AskedQuestion, questionsOf } from '../../session/records/answers.ts'
+import { type AskedQuestion, questionsOf } from '../../session/records/questions.ts'
 import { openQueue } from '../../session/records/queue.ts'
 import { askWhoRuns } from '../../session/records/run-lock.ts'
 import type { SessionReport } from '../../tell/words/status.ts'

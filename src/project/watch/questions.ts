@@ -9,10 +9,10 @@ import {
   promptOfAnswer,
   type QuestionAnswer,
   questionsOf,
-  readAnswer,
+  readPersonAnswer,
   remarkOfAnswer,
   writeAnswer,
-} from '../../session/records/answers.ts'
+} from '../../session/records/questions.ts'
 import { openQueue } from '../../session/records/queue.ts'
 import { type Records, repositoryOfCopy } from '../../session/records/records.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
@@ -32,7 +32,7 @@ export async function earlierAnswer(
   { records, asked, id }: AnsweredQuestion,
   again: boolean,
 ): Promise<QuestionAnswer | null> {
-  const before = await readAnswer(records, asked.session, asked.question)
+  const before = await readPersonAnswer(records, asked.session, asked.question)
   if (before === null || again) return before
   throw new UserError('CM0615', `${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
     hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
@@ -190,7 +190,7 @@ export class OpenQuestions {
     for (const question of this.#asked.keys()) {
       if (this.#answered.has(question)) continue
       try {
-        if ((await readAnswer(records, session, question)) !== null) this.#answered.add(question)
+        if ((await readPersonAnswer(records, session, question)) !== null) this.#answered.add(question)
       } catch (error) {
         if (!(error instanceof UserError)) throw error
         // Report it once: this runs again and again.

@@ -10,7 +10,7 @@ import axe from 'axe-core'
 import { parseSync } from 'oxc-parser'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readAnswer } from '../../../src/session/records/answers.ts'
+import { readPersonAnswer } from '../../../src/session/records/questions.ts'
 import { hasBrowser, openBrowser, WITHOUT_BROWSER } from '../../support/browser.ts'
 import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
@@ -280,14 +280,14 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await card.getByRole('button', { name: /^Undo/ }).click()
     await card.getByText('Nothing was sent.').waitFor()
     await page.clock.fastForward(20_000)
-    expect(await readAnswer(scene.place.records, id, 'Q1')).toBeNull()
+    expect(await readPersonAnswer(scene.place.records, id, 'Q1')).toBeNull()
     await card.getByRole('button', { name: 'PostgreSQL' }).click()
     await card.getByText('Sent in a moment: PostgreSQL').waitFor()
-    expect(await readAnswer(scene.place.records, id, 'Q1')).toBeNull()
+    expect(await readPersonAnswer(scene.place.records, id, 'Q1')).toBeNull()
     const sent = page.waitForResponse(answer => answer.url().endsWith('/answer'), { timeout: BOUND_MS })
     await page.clock.fastForward(11_000)
     expect((await sent).status()).toBe(200)
-    expect(await readAnswer(scene.place.records, id, 'Q1')).toMatchObject({ answer: 'PostgreSQL' })
+    expect(await readPersonAnswer(scene.place.records, id, 'Q1')).toMatchObject({ answer: 'PostgreSQL' })
   })
 
   test('what was tapped is sent when the page is closed before', async () => {
@@ -303,7 +303,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await card.getByRole('button', { name: /^Undo/ }).waitFor()
     await page.close({ runBeforeUnload: false })
     await expect
-      .poll(() => readAnswer(scene.place.records, id, 'Q1'), { timeout: BOUND_MS })
+      .poll(() => readPersonAnswer(scene.place.records, id, 'Q1'), { timeout: BOUND_MS })
       .toMatchObject({ answer: 'SQLite' })
   })
 
@@ -326,7 +326,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await page.getByText(/Showing the last state/).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Send again' }).click()
     await expect
-      .poll(() => readAnswer(own.place.records, id, 'Q1'), { timeout: BOUND_MS })
+      .poll(() => readPersonAnswer(own.place.records, id, 'Q1'), { timeout: BOUND_MS })
       .toMatchObject({ answer: 'SQLite' })
   })
 

@@ -16,7 +16,7 @@ import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { Keymap } from '../../../src/project/settings/keys.ts'
 import { loadSettings } from '../../../src/project/settings/load.ts'
 import { nothingSecret } from '../../../src/secrets/redactor.ts'
-import { readAnswer } from '../../../src/session/records/answers.ts'
+import { readPersonAnswer } from '../../../src/session/records/questions.ts'
 import { commandSchema } from '../../../src/session/records/control.ts'
 import { foldJournal } from '../../../src/session/records/journal.ts'
 import { openQueue } from '../../../src/session/records/queue.ts'
@@ -345,7 +345,7 @@ describe('what version 0.1 has written beside the journals', () => {
     expect(prompts.map(({ id }) => id)).toEqual(['000002', '000004', '000005'])
     // A number is never given twice.
     expect((await queue.add('one more', new Date())).id).toBe('000006')
-    expect(await readAnswer(records, '20261122_7', 'Q1')).toMatchObject({ answer: 'Postgres', queued: '000002' })
+    expect(await readPersonAnswer(records, '20261122_7', 'Q1')).toMatchObject({ answer: 'Postgres', queued: '000002' })
   })
 
   test('is read: a command that nobody had taken when the run was killed', async () => {

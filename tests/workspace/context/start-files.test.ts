@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { findStartFiles } from '../../../src/modes/change/context/start-files.ts'
+import { findStartFiles } from '../../../src/workspace/context/start-files.ts'
 import { workDirectoryForEach } from '../../support/work-directory.ts'
 
 const place = workDirectoryForEach('start-files')

@@ -1,7 +1,7 @@
 import { newestSessions, questionsOrNone, type SessionsPlace } from '../../../project/find.ts'
 import { type AnsweredQuestion, chosenAnswer, earlierAnswer, giveAnswer } from '../../../project/watch/questions.ts'
 import { findQuestionAround, findSessionAround, placesAround } from '../../../project/worktrees/find.ts'
-import { type AskedQuestion, questionId, questionsOf } from '../../../session/records/answers.ts'
+import { type AskedQuestion, questionId, questionsOf } from '../../../session/records/questions.ts'
 import { openRecords } from '../../../session/records/records.ts'
 import { formatDayAndTime } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'

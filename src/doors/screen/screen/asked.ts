@@ -1,7 +1,7 @@
 import { UserError, withCode } from '../../../base/errors.ts'
 import type { OpenDecision } from '../../../core/rules/decision.ts'
 import { chosenAnswer } from '../../../project/watch/questions.ts'
-import type { AskedQuestion } from '../../../session/records/answers.ts'
+import type { AskedQuestion } from '../../../session/records/questions.ts'
 import { cutLine, widthOf } from '../../../tell/words/cells.ts'
 import { agentOf } from '../../../tell/words/plan.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'

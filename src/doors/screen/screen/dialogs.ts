@@ -6,7 +6,7 @@ import { MOST_VALUE_BYTES, problemOfValue } from '../../../core/shapes/secrets.t
 import { PLAN_CHOICES, PLAN_DECISION } from '../../../core/state/plan.ts'
 import type { Ask } from '../../../project/library.ts'
 import type { KeyActionId } from '../../../project/settings/keys.ts'
-import type { AskedQuestion } from '../../../session/records/answers.ts'
+import type { AskedQuestion } from '../../../session/records/questions.ts'
 import { decidedMeanwhile } from '../../../tell/words/decision.ts'
 import { KEY_HINTS } from '../../../tell/words/names.ts'
 import { agentLabel, agentOf } from '../../../tell/words/plan.ts'

@@ -1,7 +1,7 @@
 import { clipEnd } from '../../../base/text.ts'
 import { type ContractState, type Control, type Flaw, flawsOf, type Sentence } from '../../../core/rules/contract.ts'
 import type { SessionState } from '../../../core/state/state.ts'
-import { fenced, joined } from '../review-input.ts'
+import { fenced, joined } from '../../round-input.ts'
 
 /** Longest text of each part, in characters: together less than codex takes in one turn. */
 const MOST = { goal: 250_000, said: 60_000, draft: 260_000, flaws: 60_000, diff: 20_000 }

@@ -28,7 +28,11 @@ const schema = v.object({
 })
 
 /** Returns the answer to a question of a session; null: none yet. Throws a `UserError` if its file cannot be read. */
-export async function readAnswer(records: Records, session: string, question: string): Promise<QuestionAnswer | null> {
+export async function readPersonAnswer(
+  records: Records,
+  session: string,
+  question: string,
+): Promise<QuestionAnswer | null> {
   const path = records.answer(session, question)
   const read = await readBoundedText(path, MOST_BYTES)
   if (read === 'missing') return null
@@ -128,7 +132,7 @@ async function answerOrProblem(
   onProblem: (problem: string) => void,
 ): Promise<QuestionAnswer | null> {
   try {
-    return await readAnswer(records, session, question)
+    return await readPersonAnswer(records, session, question)
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     onProblem(error.message)

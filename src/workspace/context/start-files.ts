@@ -1,6 +1,6 @@
 import { opendir } from 'node:fs/promises'
-import { truncate } from '../../../base/text.ts'
-import { type Project, readProjectFile, whyUnread } from '../../../workspace/context/project-file.ts'
+import { truncate } from '../../base/text.ts'
+import { type Project, readProjectFile, whyUnread } from './project-file.ts'
 
 /** Files to find at the top of a project, the most useful first. */
 const LOOKED_FOR: readonly RegExp[] = [
