@@ -90,7 +90,7 @@ test('with the real codex: a scope has memory files, gates and a claim of its ow
     [2, 2],
   ])
   const [lines = '', json = '{}'] = await seen
-  expect(lines).toMatch(/^ {2}step {5}fix, worked on until it is done, 1 round; check not run yet$/m)
+  expect(lines).toMatch(/^ {2}step {5}fix, runs until it is done, 1 round; check not run yet$/m)
   expect(lines).toMatch(/^ {2}tasks {4}1 of 2 done; T2 part 2$/m)
   expect(lines).toContain('test -f whole failed')
   expect(JSON.parse(json).session).toMatchObject({

@@ -80,7 +80,7 @@ export function describeDecisionMade(
   const label = oneLine(decided?.label ?? choice, LABEL_CHARS)
   const said = text === null ? '' : `: ${clipLines(text, MOST_LINES, REST)}`
   return by === 'default'
-    ? describe(`decided by default: ${label}`, 'warning')
+    ? describe(`nobody answered, so: ${label}`, 'warning')
     : describe(`decided by a person: ${label}${said}`, 'strong')
 }
 

@@ -239,9 +239,9 @@ function betweenRounds(state: SessionState, now: number): DoingNow {
 }
 
 function judging({ last, claim, taskPlan }: SessionState): string {
-  if (claim.state === 'nominated') return 'judging the claim'
+  if (claim.state === 'nominated') return 'checking the claim'
   if (taskPlan !== null && last !== null && !taskPlan.judged) {
-    return taskPlan.state === 'ready' ? 'judging the tasks' : 'looking at the plan'
+    return taskPlan.state === 'ready' ? 'checking the tasks' : 'looking at the plan'
   }
   return last === null ? 'starting' : 'between two rounds'
 }

@@ -373,7 +373,7 @@ function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: Sess
   if (agent !== undefined)
     return describe(`${agentLabel(agent, state)} is stopped by a person; the round continues`, 'strong')
   const work = workOf(state)
-  return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
+  return describe(`stopping ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
 
 /** Names the running work that a person may want to end: `round`, `gate`, `review`, `step`; null: none. */
@@ -392,7 +392,7 @@ function describeInterrupt(state: SessionState): Description | null {
 function describePaused(state: SessionState): Description | null {
   const between = state.decision === null ? workOf(state) : 'decision'
   const work = state.waiting === null ? between : 'wait'
-  return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
+  return work === null ? null : describe(`pausing after this ${work}`, 'strong')
 }
 
 /**

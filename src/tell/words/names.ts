@@ -124,7 +124,7 @@ export const PAGE_HINTS: StateHints = {
   startBuild: 'start it, or change the plan',
   endWait: '“Retry now” ends the wait',
   endWaitOfCall: CTRL_C,
-  decide: 'choose what it does',
+  decide: 'choose an answer',
 }
 
 /** The weight of an event for a person; views show it as a colour. */
@@ -228,5 +228,5 @@ export function describeTaken(changes: EventOf<'settings-taken'>['changes']): st
     const how = from === null && to === null ? 'changed' : `is ${to ?? 'not set'} (it was ${from ?? 'not set'})`
     return `${setting} ${how}: ${place}`
   })
-  return `settings taken over: ${told.join('; ')}`
+  return `new settings: ${told.join('; ')}`
 }

@@ -318,7 +318,7 @@ export function planChangeInWords({ files, tasks, main }: Replanned): PlanChange
   return {
     tasks: [...changes.map(taskChangeInWords), ...same],
     left: count - changes.length,
-    main: hasMain ? `MAIN.md: ${main === undefined ? 'written anew' : linesInWords(main)}` : null,
+    main: hasMain ? `MAIN.md: ${main === undefined ? 'rewritten' : linesInWords(main)}` : null,
   }
 }
 
@@ -339,14 +339,14 @@ function linesInWords({ added, removed }: NonNullable<Replanned['main']>): strin
   return parts.length === 0 ? 'changed' : parts.join(', ')
 }
 
-/** Describes one task: `+ T5 Measure`, `~ T4 Write the docs → Write the manual; now behind T1`. */
+/** Describes one task: `+ T5 Measure`, `~ T4 Write the docs → Write the manual: now after T1`. */
 function taskChangeInWords(change: TaskChange): PlanChangeInWords['tasks'][number] {
   const { id, name, how, was, fields = [], behind } = change
   const title = `${line(id)} ${line(was ?? name)}${was === undefined ? '' : ` → ${line(name)}`}`
   if (how.includes('removed')) return { sign: '-', text: title, tone: 'bad' }
   const more = [
-    ...(fields.length === 0 ? [] : [`another ${fields.map(line).join(', ')}`]),
-    ...(behind === undefined ? [] : [behind === null ? 'now first' : `now behind ${line(behind)}`]),
+    ...(fields.length === 0 ? [] : [`new ${fields.map(line).join(', ')}`]),
+    ...(behind === undefined ? [] : [behind === null ? 'now first' : `now after ${line(behind)}`]),
     ...(how.includes('reopened') ? ['open again'] : []),
     ...(how.includes('done') ? ['done'] : []),
   ]

@@ -38,7 +38,7 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
     return `${name(path)}: ${TOUCHES[how]}${of}`
   })
   const lines = [
-    `round ${round} touched ${formatCount(count, 'protected file')}. Unless that is undone, done needs a review that agrees`,
+    `round ${round} changed ${formatCount(count, 'protected file')}. Unless they are restored, a reviewer must agree before done`,
     ...withRest(shown, count),
   ]
   return describe(lines.join('\n'), 'warning')
@@ -49,7 +49,7 @@ export function describeConfiguration({ round, files, count }: RecordedOf<'gate-
   if (count === 0) return round === 0 ? null : describe('the configuration of the gates is unchanged again', 'quiet')
   const shown = files.slice(0, MOST_FILES).map(({ path, how }) => `${name(path)}: ${how === 'added' ? 'new' : how}`)
   const what = `${formatCount(count, 'file')} in the configuration of the gates ${count === 1 ? 'is' : 'are'} new or changed since the start`
-  return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
+  return describe([`${what}: a reviewer must agree before done`, ...withRest(shown, count)].join('\n'), 'warning')
 }
 
 /** Describes a gate that ran without the work. */
@@ -58,7 +58,7 @@ export function describeCounterProof(proof: RecordedOf<'counter-proof'>): Descri
   if (doubts.length > 0) {
     const lines = wordsForDoubts(proof, MOST_FILES).map(line)
     return describe(
-      [`gate ${gateName(gate)} may prove nothing: done needs a review that agrees`, ...lines].join('\n'),
+      [`gate ${gateName(gate)} may prove nothing: a reviewer must agree before done`, ...lines].join('\n'),
       'warning',
     )
   }
@@ -81,7 +81,7 @@ export function wordsForCounterProof(
   }: Pick<RecordedOf<'counter-proof'>, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'>,
   most: number,
 ): string | null {
-  if (result === 'not-tried') return `gate ${gate} has no counter-proof: ${problem ?? ''}`
+  if (result === 'not-tried') return `gate ${gate} cannot run without the work: ${problem ?? ''}`
   if (result !== 'stands') return null
   const files = withRest(made.slice(0, most), madeCount).join(', ')
   return `gate ${gate} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${files}`
@@ -141,7 +141,7 @@ export function describeAccepted(
 
 /** Says that a scope begins: a part of the session that is worked on until it is done. */
 export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-entered'>): Description {
-  return describe(`step ${name(scope)} is worked on until it is done: ${wordsForGates(gates)}`)
+  return describe(`step ${name(scope)} runs until it is done: ${wordsForGates(gates)}`)
 }
 
 /** Lists the commands that the template added to the session's gates. */

@@ -56,7 +56,7 @@ export function statusLines(report: StatusReport, now: number): string[] {
   return [
     whoRuns(report, now),
     ...(session === null ? [none] : sessionLines(session, now)),
-    labelled('queue', queued === 0 ? 'nothing waits' : `${formatCount(queued, 'prompt')} waiting`),
+    labelled('queue', queued === 0 ? 'empty' : `${formatCount(queued, 'prompt')} waiting`),
     ...elsewhereLines(elsewhere, now),
   ]
 }
@@ -72,7 +72,7 @@ function elsewhereLines(elsewhere: readonly PlaceReport[], now: number): string[
     const words = session && `${session.id}  ${state}, ${howFar(session)}${waiting}: `
     return `  ${names[at]?.padEnd(width)}  ${words ?? waiting.slice(2)}${titleLine(session?.goal ?? '', NAME_CHARS)}`
   })
-  return lines.length === 0 ? [] : ['Beside it:', ...lines]
+  return lines.length === 0 ? [] : ['Elsewhere in this repository:', ...lines]
 }
 
 function whoRuns({ directory, worktree, runner }: StatusReport, now: number): string {
@@ -119,7 +119,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
     ...(session.forecast === null
       ? []
       : [labelled('ahead', wordsForForecast({ ...session.forecast, until: Date.parse(session.forecast.until) }, now))]),
-    ...(keptAwake === null ? [] : [labelled('awake', `kept so by ${oneLine(keptAwake, TEXT_CHARS)}`)]),
+    ...(keptAwake === null ? [] : [labelled('awake', `by ${oneLine(keptAwake, TEXT_CHARS)}`)]),
     ...session.warnings.map(warning => labelled('warned', oneLine(warning, WARNING_CHARS))),
   ]
 }
@@ -174,9 +174,9 @@ function proofLines({ gates, scope, reviews, contract, savepoint, questions }: S
   ]
 }
 
-/** `fix, worked on until it is done, 3 rounds; npm test failed (exit code 1)`. */
+/** `fix, runs until it is done, 3 rounds; npm test failed (exit code 1)`. */
 function wordsForScope({ name, rounds, gates }: NonNullable<SessionReport['scope']>): string {
-  const words = `${oneLine(name, NAME_CHARS)}, worked on until it is done, ${formatCount(rounds, 'round')}`
+  const words = `${oneLine(name, NAME_CHARS)}, runs until it is done, ${formatCount(rounds, 'round')}`
   return gates.length === 0 ? words : `${words}; ${wordsForResults(gates)}`
 }
 
@@ -309,7 +309,7 @@ function wordsForChecked(check: NonNullable<SessionReport['checking']>): string 
     case 'gate':
       return `running gate ${gateName(check.gate)}`
     case 'review':
-      return `review ${check.review} is made`
+      return `running review ${check.review}`
     case 'check':
       return `running a check of ${oneLine(check.sentence, NAME_CHARS)}`
     case 'hook':

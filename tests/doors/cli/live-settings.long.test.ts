@@ -56,10 +56,8 @@ test("a limit that the person's file lowers ends the run at the next round, and 
   ])
   const { stderr } = await scene.run('resume')
   expect(stderr).toContain('has used 2 of its 2 rounds')
-  expect((await scene.run('logs')).stdout).toContain(
-    `settings taken over: rounds is 2 (it was 5): ${configOf(scene)}:2`,
-  )
-  expect((await scene.run('report', '--md')).stdout).toContain('Settings taken over: rounds is 2 (it was 5)')
+  expect((await scene.run('logs')).stdout).toContain(`new settings: rounds is 2 (it was 5): ${configOf(scene)}:2`)
+  expect((await scene.run('report', '--md')).stdout).toContain('New settings: rounds is 2 (it was 5)')
 })
 
 promise('M23')

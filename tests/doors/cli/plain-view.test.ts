@@ -76,7 +76,7 @@ describe('each event is a line', () => {
     'session-resumed': 'session 20261120_1 continues  build X  (at most 30 rounds, no gates)\n',
     'session-moved': 'the worker w2 on night-desk-2 takes the session over (epoch 2)\n',
     'settings-taken':
-      'settings taken over: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
+      'new settings: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
     'keep-awake': 'kept awake by systemd-inhibit\n',
     'round-started': 'round 1  goal-worker, codex 0.169.0, model gpt-6\n',
     'turn-started': '',
@@ -103,7 +103,7 @@ describe('each event is a line', () => {
     'wait-ended': 'wait over\n',
     'engine-changed':
       'claude runs the rounds now: You have hit your usage limit; codex has room again 2026-11-21 03:14\n',
-    'stop-asked': 'stop asked for: now\n',
+    'stop-asked': 'stopping now\n',
     paused: '',
     held: 'paused; codemachine unpause continues\n',
     'hold-until': 'continues by itself in 30 min, at 23:11\n',
@@ -133,11 +133,11 @@ describe('each event is a line', () => {
     'settings-changed':
       'warning: Round 1 changed codemachine.toml; lower limits count from the next round on, the rest from the next run.\n',
     'counter-proof': 'gate tests fails without the work; what made it pass: src/parse.ts\n',
-    'gate-configuration': `2 files in the configuration of the gates are new or changed since the start: done needs a review that agrees
+    'gate-configuration': `2 files in the configuration of the gates are new or changed since the start: a reviewer must agree before done
           .npmrc: new
           Makefile: changed
 `,
-    'protected-changed': `round 1 touched 2 protected files. Unless that is undone, done needs a review that agrees
+    'protected-changed': `round 1 changed 2 protected files. Unless they are restored, a reviewer must agree before done
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
 `,
@@ -152,7 +152,7 @@ describe('each event is a line', () => {
     'state-entered': 'state: weaving → mending (A thread broke.)\n',
     kept: 'kept plan/v1.md (2 KiB)\n',
     'gates-added': 'new checks that must pass: gates npm run lint (A person accepted it with the plan.)\n',
-    'scope-entered': 'step fix is worked on until it is done: gates npm test\n',
+    'scope-entered': 'step fix runs until it is done: gates npm test\n',
     'hook-started': '',
     'hook-ended': `hook on_claim: failed (exit code 1), 1.2 s: ./ci-is-green
             CI of main is red.
@@ -270,7 +270,7 @@ describe('each event is a line', () => {
 `,
     'gate-started in a scope': expected['gate-started'],
     'counter-proof in a scope':
-      `gate tests may prove nothing: done needs a review that agrees
+      `gate tests may prove nothing: a reviewer must agree before done
           The check ` +
       '`tests`' +
       ` failed earlier, but now passes without the work. These files make it pass: tests/test_0.py.
@@ -278,7 +278,7 @@ describe('each event is a line', () => {
       '`tests`' +
       ` ran an unknown number of tests; earlier in the session it ran 12 tests.
 `,
-    'gate not counter-proved': 'gate tests has no counter-proof: it fails in a checkout of its own\n',
+    'gate not counter-proved': 'gate tests cannot run without the work: it fails in a checkout of its own\n',
     'gate that passed before': '',
     'gate with tests': 'gate tests: passed, 4.2 s\n',
     'gate-ended in a scope': expected['gate-ended'],
@@ -309,7 +309,7 @@ describe('each event is a line', () => {
     'usage of an agent': '',
     'plan put back': `the old plan is restored in tasks.json; codemachine replan changes it again
           + T1 the API
-          ~ T2 docs → the docs: another phase, now behind T1
+          ~ T2 docs → the docs: new phase, now after T1
 `,
     'changes of an agent': 'frontend-dev  ✎ new src/a.ts (+2), deleted src/b.ts\n',
     'agent asked by another':
@@ -355,7 +355,7 @@ describe('each event is a line', () => {
     'wait ended by a person': 'wait ended by a person: trying again\n',
     'wait broken off': 'wait interrupted: it continues with the session\n',
     'plan left alone': 'the plan did not change\n',
-    'stop now': 'stop asked for: now\n',
+    'stop now': 'stopping now\n',
     'agent stopped': 'frontend-dev is stopped by a person; the round continues\n',
     'answer to an agent': 'a person answers Q1 to frontend-dev: PostgreSQL.\n',
     'question of an agent': `question Q1 of frontend-dev-20261120T224108000: Which database?
@@ -386,7 +386,7 @@ describe('each event is a line', () => {
     'gate that changes much': `gate tests: passed, 4.2 s
           it changed 900 files itself, which does not count as the agent's work: out/0, out/1, out/2, out/3, out/4, out/5, out/6, out/7, out/8, out/9, … and 890 more
 `,
-    'many protected': `round 1 touched 70 protected files. Unless that is undone, done needs a review that agrees
+    'many protected': `round 1 changed 70 protected files. Unless they are restored, a reviewer must agree before done
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
           … and 68 more
@@ -522,10 +522,10 @@ describe('what depends on what came before', () => {
 
   test('while a round runs, a stop and a pause come after it', () => {
     expect(lines(started, stopAsked, paused).slice(1)).toEqual([
-      'stop asked for: after this round',
-      'pause asked for: after this round',
+      'stopping after this round',
+      'pausing after this round',
     ])
-    expect(lines(started, moreSamples['stop now']).at(-1)).toBe('stop asked for: now')
+    expect(lines(started, moreSamples['stop now']).at(-1)).toBe('stopping now')
     expect(lines(started, sampleEvents['interrupt-asked']).at(-1)).toBe('interrupted by a person: the round ends now')
   })
 })
@@ -640,11 +640,11 @@ describe('the proof of a claim', () => {
   test('a pause, a stop and an interruption name what they wait for', () => {
     const { paused, 'stop-asked': stop, 'interrupt-asked': interrupt, 'review-started': reviewStarted } = sampleEvents
     expect(lines(started, ended, gateStarted, paused, stop, interrupt).slice(2)).toEqual([
-      'pause asked for: after this gate',
-      'stop asked for: after this gate',
+      'pausing after this gate',
+      'stopping after this gate',
       'interrupted by a person: the gate ends now',
     ])
-    expect(lines(started, ended, reviewStarted, paused).at(-1)).toBe('pause asked for: after this review')
+    expect(lines(started, ended, reviewStarted, paused).at(-1)).toBe('pausing after this review')
     expect(lines(started, ended, reviewStarted, moreSamples['out of tokens']).at(-1)).toContain(
       'the reviewer is told to stop safely',
     )

@@ -41,7 +41,7 @@ async function writeTasks(place: Place, text: string): Promise<void> {
 test('where nothing has run yet, it says so', async () => {
   await using place = await makePlace()
   expect(await status(place.context, { cd: place.directory, json: false })).toBe(0)
-  expect(place.written()).toMatch(/^Nothing runs in .+\.\nNo sessions yet\.\n {2}queue {4}nothing waits\n$/)
+  expect(place.written()).toMatch(/^Nothing runs in .+\.\nNo sessions yet\.\n {2}queue {4}empty\n$/)
 })
 
 test('of a running session: the round, what it does, what it has used, and what waits', async () => {
@@ -245,7 +245,7 @@ test('that it has got stuck, what was done about it, when usage is renewed, and 
     stuck: 'no progress in 3 rounds: asked for another approach',
     // Two lines have this label: the last one counts here.
     usage: '12 % of the window until 22:00',
-    awake: 'kept so by systemd-inhibit',
+    awake: 'by systemd-inhibit',
   })
   await using place = await makePlace()
   await place.journal('20261120_1', [created, limits])

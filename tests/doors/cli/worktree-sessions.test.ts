@@ -108,8 +108,8 @@ test('status shows the session that was written to last, where it is, and each o
   const lines = (await typed(place, 'status')).split('\n')
   expect(lines[0]).toBe(`Nothing runs in the worktree ui, ${top('ui')}.`)
   expect(lines[1]).toBe('  session  20261120_1  work on ui')
-  expect(lines.slice(lines.indexOf('Beside it:'))).toEqual([
-    'Beside it:',
+  expect(lines.slice(lines.indexOf('Elsewhere in this repository:'))).toEqual([
+    'Elsewhere in this repository:',
     expect.stringMatching(/^ {2}api {3}20261120_1 {2}done.*, 1 of 20 rounds?: work on api$/),
     expect.stringMatching(/^ {2}docs {2}20261120_1 {2}done.*: work on docs$/),
     '',

@@ -595,7 +595,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     await guest.page.getByText('Now confirm it on the other device').waitFor()
     await host.page.getByRole('button', { name: 'View only' }).click()
     await guest.page.getByText('No sessions yet').waitFor()
-    const device = host.page.locator('.device', { hasText: 'may look' })
+    const device = host.page.locator('.device', { hasText: 'view only' })
     await device.getByRole('button').click()
     await guest.page.getByText('Pair this device').waitFor()
     expect([...host.wrongs, ...guest.wrongs]).toEqual([])

@@ -56,7 +56,7 @@ test.each<[string, SessionEvent[]]>([
   ['starting codex', [started]],
   ['thinking', [started, turn]],
   ['between two rounds', [started, turn, ended]],
-  ['judging the claim', [started, turn, ended, sampleEvents['done-nominated']]],
+  ['checking the claim', [started, turn, ended, sampleEvents['done-nominated']]],
   ['running gate tests 3:49', [started, turn, ended, gate]],
   ['running gate tests 3:49; pausing after this gate', [started, turn, ended, gate, paused]],
   ['running gate tests 3:49; stopping after this gate', [started, turn, ended, gate, stopAsked]],

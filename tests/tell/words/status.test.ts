@@ -241,7 +241,7 @@ describe('the proof of a session', () => {
 
   test('is being made: which gate or review, and for how long', () => {
     expect(said([ended, gate]).state).toBe('running gate tests, for 8 min 51 s now')
-    expect(said([ended, sampleEvents['review-started']]).state).toBe('review 1 is made, for 8 min 51 s now')
+    expect(said([ended, sampleEvents['review-started']]).state).toBe('running review 1, for 8 min 51 s now')
     expect(said([ended, gate, failed]).state).toBe('running')
   })
 

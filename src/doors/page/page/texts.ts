@@ -7,7 +7,7 @@ export const TEXTS = {
   settings: 'Settings',
   reading: 'Loading …',
   isCut: 'Disconnected.',
-  connection: { connecting: 'connecting', open: 'connected', cut: 'connection cut', 'no-key': 'not paired' },
+  connection: { connecting: 'connecting', open: 'connected', cut: 'disconnected', 'no-key': 'not paired' },
   oldPage: 'This page and its server have different versions. Reload it.',
 
   enter: {
@@ -75,12 +75,12 @@ export const TEXTS = {
 
   goal: 'Goal',
   started: 'Started.',
-  slow: 'Not started yet. It keeps trying.',
+  slow: 'Not started yet. The page keeps trying.',
 
   themes: { system: 'System', light: 'Light', dark: 'Dark' },
   devices: 'Devices',
-  right: { look: 'may look', steer: 'may steer' },
-  end: 'End',
+  right: { look: 'view only', steer: 'full control' },
+  end: 'Remove',
   pair: 'Pair a device',
   pairAsks: (name: string) => `“${name}” typed the code. Pair it?`,
   pairEnd: { 'let-in': 'Paired.', refused: 'Not paired.', 'too-late': 'Nobody typed the code in time.' },
