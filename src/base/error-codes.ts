@@ -81,7 +81,7 @@ export const errorKinds = {
   },
   CM0202: {
     title: 'A setting has a wrong value',
-    cause: 'A key is unknown, or its value is of the wrong kind. It comes from a file, a variable or a flag.',
+    cause: 'A key is unknown, or its value is of the wrong kind. The value comes from a file, a variable or a flag.',
     remedy: 'Correct it where the message says. `docs/reference/settings.md` lists all settings.',
   },
   CM0203: {
@@ -197,7 +197,8 @@ export const errorKinds = {
   CM0401: {
     title: 'A limit of the session is used up',
     cause: 'The session has used all of its rounds, time, tokens or cost.',
-    remedy: 'Raise it, in total: `codemachine resume --rounds 40`, or `--max-time`, `--max-tokens`, `--max-cost`.',
+    remedy:
+      'Give a higher limit, counted from the start of the session: `codemachine resume --rounds 40`, or `--max-time`, `--max-tokens`, `--max-cost`.',
   },
   CM0402: {
     title: 'A model has no price, so --max-cost is refused',
@@ -248,8 +249,8 @@ export const errorKinds = {
   },
   CM0508: {
     title: 'The .git file of a worktree was changed',
-    cause: 'It no longer points to its repository. An agent may have changed it.',
-    remedy: 'Look who changed it before you run git there.',
+    cause: 'The file no longer points to its repository. An agent may have changed it.',
+    remedy: 'Find out who changed the file before you run git in the worktree.',
   },
   CM0509: {
     title: 'The worktree is not set up: worktree.setup failed',
@@ -336,7 +337,7 @@ export const errorKinds = {
   },
   CM0606: {
     title: 'The session was written by a newer codemachine',
-    cause: 'This version cannot read something in its journal.',
+    cause: 'This version of codemachine cannot read a part of the journal.',
     remedy: 'Update codemachine to the version that wrote it, or a newer one.',
   },
   CM0607: {
@@ -356,7 +357,7 @@ export const errorKinds = {
   },
   CM0610: {
     title: 'The records or the directory of a running session are gone',
-    cause: 'Somebody deleted them while it ran.',
+    cause: 'Somebody deleted them while the session ran.',
     remedy: 'Restore the directory and `codemachine resume`, or begin a new session.',
   },
   CM0611: {
@@ -432,7 +433,7 @@ export const errorKinds = {
   CM0625: {
     title: 'There is no such conversation here',
     cause: 'No conversation of this directory has that id, or several ids begin with it.',
-    remedy: '`codemachine adopt --list` shows them; `-C` names another directory.',
+    remedy: '`codemachine adopt --list` shows the conversations; `-C` names another directory.',
   },
   CM0626: {
     title: 'There is no such schedule here',
@@ -478,12 +479,12 @@ export const errorKinds = {
   },
   CM0708: {
     title: 'The signature of a certificate does not fit',
-    cause: 'It was changed after it was signed, or somebody else signed it.',
-    remedy: 'Do not trust it.',
+    cause: 'The certificate was changed after its signature, or somebody else signed it.',
+    remedy: 'Do not trust the certificate.',
   },
   CM0709: {
     title: 'A certificate wants to leave the sandbox',
-    cause: 'Its session ran with full access.',
+    cause: 'The session of the certificate ran with full access, without a sandbox.',
     remedy: 'Verify it with `--no-run`.',
   },
   CM0710: {
@@ -530,7 +531,7 @@ export const errorKinds = {
   },
   CM0808: {
     title: 'The session or prompt no longer exists',
-    cause: 'It ended or was removed since the page was loaded.',
+    cause: 'The session or prompt was removed after the page was loaded.',
     remedy: 'Reload the page.',
   },
   CM0809: {
@@ -645,12 +646,12 @@ export const errorKinds = {
   CM1009: {
     title: 'There is no such agent, or it cannot get a task',
     cause: 'The name is wrong, the agent is disabled, or its settings do not allow the task.',
-    remedy: '`codemachine agents list` shows all of them.',
+    remedy: '`codemachine agents list` shows all agents.',
   },
   CM1010: {
     title: 'There is no such template, or it starts differently',
     cause: 'The name is wrong, or the template starts from a specification instead of a prompt.',
-    remedy: '`codemachine templates list` shows them.',
+    remedy: '`codemachine templates list` shows all templates.',
   },
   CM1011: {
     title: 'The options of a template are wrong',
@@ -707,12 +708,12 @@ export const errorKinds = {
   CM1106: {
     title: 'The database is not set up for a fleet',
     cause: 'There is no such database, its schema is missing or old, or PostgreSQL is older than 13.',
-    remedy: 'Its owner types `codemachine fleet setup`.',
+    remedy: 'The owner of the database types `codemachine fleet setup`.',
   },
   CM1107: {
     title: 'The database of the fleet is full or can only be read',
-    cause: 'Its disk is full, or the server is a read-only replica.',
-    remedy: '`codemachine fleet prune` frees space. If it is a replica, name the primary server.',
+    cause: 'The disk of the database is full, or the server is a read-only replica.',
+    remedy: '`codemachine fleet prune` frees space. Instead of a replica, name the primary server.',
   },
   CM1108: {
     title: 'There is no such session in the fleet',
@@ -775,7 +776,8 @@ export const errorKinds = {
   },
   CM1202: {
     title: 'gh or glab could not do what codemachine asked for',
-    cause: 'The host refused it, the program took too long, or its answer cannot be used. The message has its words.',
+    cause:
+      'The host refused the request, the program took too long, or its answer cannot be used. The message quotes it.',
     remedy: 'Type the same with `gh` or `glab`, and publish again.',
   },
   CM1203: {
