@@ -6,7 +6,8 @@ import { nearestName } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
 import type { TemplateKind, TemplateKinds } from '../../core/template.ts'
-import { parseToml, topLevel } from '../../platform/toml.ts'
+import { parseToml, tomlNodeAt, tomlTree, tomlValue } from '../../platform/toml.ts'
+import { withTomlValue } from '../../platform/toml-edit.ts'
 import { redactorOf } from '../../secrets/redactor.ts'
 import { secretVariables } from '../../secrets/variables.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
@@ -137,7 +138,12 @@ async function writeMode(root: string, name: string): Promise<void> {
   if (read.kind === 'broken') throw new UserError('CM0201', `${FILE}: ${read.problem}`)
   const text = read.kind === 'gone' ? '' : read.text
   try {
-    await writeFileInside(root, FILE, withMode(text, name), read.kind === 'text' ? read.state.mode : MODE)
+    await writeFileInside(
+      root,
+      FILE,
+      withTomlValue(text, ['mode'], name, { name: FILE }),
+      read.kind === 'text' ? read.state.mode : MODE,
+    )
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
@@ -155,37 +161,6 @@ async function writeMode(root: string, name: string): Promise<void> {
 async function isWrongMode(root: string, templates: TemplateKinds): Promise<boolean> {
   const read = await readTextFile(join(root, FILE), MOST_BYTES)
   if (read.kind !== 'text') return false
-  const { toml, mode } = partsOf(read.text)
-  return mode !== undefined && !templates.has(toml.slice(...mode.value.range).slice(1, -1))
-}
-
-function partsOf(text: string) {
-  const [mark = ''] = /^\uFEFF?/.exec(text) ?? []
-  const toml = text.slice(mark.length)
-  const keys = topLevel(parseToml(toml, { name: FILE })).filter(node => node.type === 'TOMLKeyValue')
-  const mode = keys.find(({ key: { keys: names } }) => names.length === 1 && nameOf(names[0]) === 'mode')
-  return { mark, toml, keys, mode }
-}
-
-/** Returns the text of a TOML file with that `mode`. Throws a `UserError` if it is invalid. */
-function withMode(text: string, name: string): string {
-  const { mark, toml, keys, mode } = partsOf(text)
-  const value = `"${name}"`
-  if (mode !== undefined) {
-    const [start, end] = mode.value.range
-    return mark + toml.slice(0, start) + value + toml.slice(end)
-  }
-  const newline = toml.includes('\r\n') ? '\r\n' : '\n'
-  // Insert before the first table: after it, the key would belong to the table.
-  const last = keys.at(-1)
-  if (last === undefined) return `${mark}mode = ${value}${newline}${toml === '' ? '' : newline}${toml}`
-  const lineEnd = toml.indexOf('\n', last.range[1])
-  const at = lineEnd === -1 ? toml.length : lineEnd + 1
-  const before = lineEnd === -1 ? newline : ''
-  return `${mark}${toml.slice(0, at)}${before}mode = ${value}${newline}${toml.slice(at)}`
-}
-
-function nameOf(key: { type: 'TOMLBare'; name: string } | { type: 'TOMLQuoted'; value: string } | undefined) {
-  if (key === undefined) return null
-  return key.type === 'TOMLBare' ? key.name : key.value
+  const mode = tomlNodeAt(tomlTree(parseToml(read.text.replace(/^\uFEFF/, ''), { name: FILE })), ['mode'])
+  return mode !== null && !templates.has(String(tomlValue(mode)))
 }
