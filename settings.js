@@ -237,8 +237,8 @@ export default {
     /** Whether the screen is drawn for a screen reader: plain text from top to bottom, no frames, no lines that change in place. */
     reader: false,
 
-    /** What Enter does with a text while a session runs: 'queue' (it becomes the next session) or 'tell' (the agent gets it). Tab does the other. */
-    enter: 'queue',
+    /** What Enter does with a text while a session runs: 'tell' (the agent gets it) or 'queue' (it becomes the next session). Tab does the other. null: the screen asks once. */
+    enter: null,
 
     /** Whether wheel and click work in the pager, lists and overlays; the main screen leaves the mouse to the terminal. */
     mouse: true,

@@ -29,7 +29,7 @@ copy = []                         # or none
 Keys are written as \`ctrl+x\`, \`alt+up\`, \`shift+tab\`, \`pagedown\`, \`space\` or \`d\`. codemachine refuses an unknown action, an unknown key, and a key
 that would mean two actions at the same time. It names the file and the line. Terminals send Ctrl+H, Ctrl+I, Ctrl+M and Ctrl+[ as Backspace, Tab, Enter and Esc.
 
-\`screen.enter = "tell"\` swaps Enter and Tab while a session runs, as in Codex's own terminal: Enter tells the agent, Tab queues the next session.
+While a session runs, the first Enter asks: tell the agent, or queue it? \`screen.enter\` keeps your answer. Tab does the other.
 \`screen.mouse = false\` leaves wheel and clicks to the terminal in views that fill the screen. Elsewhere the terminal always has them.
 `
 

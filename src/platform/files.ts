@@ -18,14 +18,14 @@ import type { Clock } from '../base/clock.ts'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
 /**
- * Writes a whole file of the records atomically, mode 0600. The old file stays until the new one is on the disk, and stays
+ * Writes a whole file of the records atomically, with mode 0600 unless another is given. The old file stays until the new one is on the disk, and stays
  * if there is no room. A nearly full disk cuts a write short without an error: then the rest is written again, or fails. Not
  * for folders where an agent can write: a part of the path may be a link.
  */
-export async function writeWholeFile(path: string, content: string | Buffer): Promise<void> {
+export async function writeWholeFile(path: string, content: string | Buffer, mode = 0o600): Promise<void> {
   const temporary = `${path}.${randomUUID()}.tmp`
   try {
-    await writeNew(temporary, content)
+    await writeNew(temporary, content, mode)
     await replaceFile(temporary, path)
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined)
@@ -63,8 +63,8 @@ export async function replaceFile(
 const PAUSES_MS = [5, 10, 20, 40, 80, 160, 320, 400]
 const REFUSED_WHILE_READ: ReadonlySet<string> = new Set(['EPERM', 'EACCES', 'EBUSY'])
 
-async function writeNew(path: string, content: string | Buffer): Promise<void> {
-  await using file = await open(path, 'wx', 0o600)
+async function writeNew(path: string, content: string | Buffer, mode: number): Promise<void> {
+  await using file = await open(path, 'wx', mode)
   await file.writeFile(content)
   await file.sync()
 }
@@ -111,7 +111,7 @@ export async function stageFile(directory: string, content: string): Promise<Sta
   const temporary = join(directory, `.${randomUUID()}.tmp`)
   const discard = () => rm(temporary, { force: true })
   try {
-    await writeNew(temporary, content)
+    await writeNew(temporary, content, 0o600)
   } catch (error) {
     await discard()
     throw error

@@ -18,6 +18,7 @@ export const NO_HOST: ScreenHost = {
   suspend: async () => {},
   leave: () => {},
   leaveNow: () => {},
+  keepEnter: async () => {},
   remember: () => {},
   warningsOfSecret: () => [],
   storeSecret: async () => null,

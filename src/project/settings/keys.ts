@@ -23,8 +23,8 @@ export interface KeyAction {
   label: string
   /** Its effect: a clause for the overlay and docs/reference/keys.md. */
   does: string
-  /** Both texts for `screen.enter = "tell"`; left out: the same. */
-  withTell?: { label: string; does: string }
+  /** Both texts for `screen.enter = "queue"`; left out: the same. */
+  withQueue?: { label: string; does: string }
   /** Whether it cannot be remapped: keys that edit text or end things stay as in every terminal. */
   isFixed?: true
   /** Whether it edits the text of the field. */
@@ -33,18 +33,18 @@ export interface KeyAction {
 
 /** All keys of the screen in overlay order: docs/reference/keys.md, `?` and the hints come from this. */
 export const KEY_ACTIONS = [
-  action('field', 'submit', ['return'], 'Start, or queue as the next', {
-    does: 'on the start screen starts a session; while one runs queues the text as the next session (`screen.enter = "tell"` swaps this with Tab)',
-    withTell: {
-      label: 'Start, or tell the agent',
-      does: 'on the start screen starts a session; while one runs sends the text to the agent of the running round, or to the next round',
+  action('field', 'submit', ['return'], 'Start, or tell the agent', {
+    does: 'on the start screen starts a session; while one runs tells the agent of this round, or the next; asks the first time (`screen.enter = "queue"` swaps this with Tab)',
+    withQueue: {
+      label: 'Start, or queue as the next',
+      does: 'on the start screen starts a session; while one runs queues the text as the next session',
     },
     when: 'text',
     isFixed: true,
   }),
-  action('field', 'tell', ['tab'], 'Tell the agent', {
-    does: 'sends the text to the agent of the running round, or to the next round',
-    withTell: { label: 'Queue as the next', does: 'queues the text as the next session' },
+  action('field', 'tell', ['tab'], 'Queue as the next', {
+    does: 'queues the text as the next session',
+    withQueue: { label: 'Tell the agent', does: 'tells the agent of this round, or the next' },
     when: 'text',
   }),
   action('field', 'answer', ['tab'], 'Answer what is asked', {
@@ -145,7 +145,7 @@ export const KEY_ACTIONS = [
 /** Name of an action in `[keys]`. */
 export type KeyActionId = (typeof KEY_ACTIONS)[number]['id']
 
-interface ActionMore extends Pick<KeyAction, 'does' | 'withTell' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
+interface ActionMore extends Pick<KeyAction, 'does' | 'withQueue' | 'vim' | 'when' | 'isFixed' | 'isEdit'> {}
 
 function action<const Id extends string>(
   context: KeyContext,
@@ -175,13 +175,13 @@ const DEFAULT_KEYS: KeySettings = { preset: null, remapped: new Map() }
 /** Actions of the keys, after presets and remaps. */
 export class Keymap {
   readonly #settings: KeySettings
-  readonly #enter: 'queue' | 'tell'
+  /** What Enter does with a text while a session runs; Tab does the other. Null: the person has yet to say. */
+  enter: 'tell' | 'queue' | null
   readonly #byContext = new Map<KeyContext, Map<string, KeyAction[]>>()
 
-  /** @param enter effect of Enter with a text while a session runs; Tab does the other */
-  constructor(settings: KeySettings = DEFAULT_KEYS, enter: 'queue' | 'tell' = 'queue') {
+  constructor(settings: KeySettings = DEFAULT_KEYS, enter: Keymap['enter'] = null) {
     this.#settings = settings
-    this.#enter = enter
+    this.enter = enter
     for (const each of KEY_ACTIONS) {
       const chords = this.#byContext.get(each.context) ?? new Map<string, KeyAction[]>()
       this.#byContext.set(each.context, chords)
@@ -219,7 +219,7 @@ export class Keymap {
 
   /** Returns name and effect of an action, by the setting of Enter. */
   wordsOf(action: KeyAction): { label: string; does: string } {
-    return this.#enter === 'tell' ? (action.withTell ?? action) : action
+    return this.enter === 'queue' ? (action.withQueue ?? action) : action
   }
 
   /** Returns the main key of an action for a person: `Ctrl+X`; empty if it has none. */

@@ -25,7 +25,7 @@ import {
   settingsSchema,
   VERIFY_ALWAYS,
 } from './schema.ts'
-import { type Entry, LAYERS, type Layer, readSettingsFile, type SettingsFile } from './settings-file.ts'
+import { type Entry, LAYERS, type Layer, personFile, readSettingsFile, type SettingsFile } from './settings-file.ts'
 
 /** Places of the settings. */
 export interface SettingsPlaces {
@@ -73,7 +73,7 @@ export interface LoadedSettings extends LoadedGates {
  * the first mistake in any layer, even if a later layer would win.
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
-  const ofPerson = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
+  const ofPerson = await readSettingsFile(personFile(places), 'person')
   const ofProject = await readSettingsFile(
     places.withoutProject === true ? null : join(places.directory, PROJECT_FILE),
     'project',

@@ -342,7 +342,7 @@ export const settingsSchema = v.strictObject({
     theme: may('none', oneOf(['auto', 'dark', 'light', 'plain'])),
     motion: may('none', oneOf(['full', 'reduced'])),
     reader: may('none', trueOrFalse),
-    enter: may('none', oneOf(['queue', 'tell'])),
+    enter: may('none', orNull(oneOf(['tell', 'queue']))),
     mouse: may('none', trueOrFalse),
   }),
   codexBin: may('the-same', orNull(line('the path of the codex program'))),

@@ -1,8 +1,11 @@
-import { dirname } from 'node:path'
+import { mkdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import * as v from 'valibot'
-import { UserError } from '../../base/errors.ts'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { writeWholeFile } from '../../platform/files.ts'
 import { parseToml, readToml, type TomlNode, tomlNodeAt, tomlTree, tomlValue } from '../../platform/toml.ts'
 import { checkToml, type TomlMistake } from '../../platform/toml-check.ts'
+import { withTomlValue } from '../../platform/toml-edit.ts'
 import { rightOf, type SettingInfo, settingInfos, settingsFileSchema } from './schema.ts'
 
 /** A settings file without mistakes; empty if there is none. */
@@ -61,6 +64,34 @@ function refuseTables(tree: TomlNode, placeOf: SettingsFile['placeOf']): void {
     'CM0203',
     `${placeOf(refused[0])}: ${refused[0]} cannot be set by a project's own file; if you want that, use your own config.toml.`,
   )
+}
+
+/** Returns the path of the person's settings file; `configHome`: usually `~/.config`. */
+export function personFile({ configHome }: { configHome: string }): string {
+  return join(configHome, 'codemachine', 'config.toml')
+}
+
+/**
+ * Writes this text as the value of a setting into the person's file; all else in it stays. `setting`: as in the file,
+ * `screen.enter`. Returns the path. Throws a `UserError` if the file is invalid or cannot be written.
+ */
+export async function keepSetting(place: { configHome: string }, setting: string, value: string): Promise<string> {
+  const path = personFile(place)
+  const { text } = (await readToml(path, { name: path })) ?? { text: '' }
+  const written = withTomlValue(text, setting.split('.'), value, { name: path })
+  try {
+    await mkdir(dirname(path), { recursive: true })
+    // A file that is a link into a folder of dotfiles stays one.
+    const real = await realpath(path).catch(() => path)
+    await writeWholeFile(real, written, (await stat(real).catch(() => null))?.mode)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    throw new UserError('CM0211', `${path} cannot be written to (${code}); make it a file that you can write to.`, {
+      cause: error,
+    })
+  }
+  return path
 }
 
 /** Kinds of places for settings; later ones win. */

@@ -12,6 +12,7 @@ import { stampOf } from '../../platform/files.ts'
 import { costAsTyped, countAsTyped, durationAsTyped } from '../../tell/words/commands.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { SettingKey, Settings } from '../settings/schema.ts'
+import { personFile } from '../settings/settings-file.ts'
 
 /** Changes of the settings files that a running session applies. */
 type Taken = EventOf<'settings-taken'>
@@ -374,7 +375,7 @@ export async function readToFollow(
   directory: string,
   load: (how?: { withoutProject: boolean }) => Promise<LoadedSettings>,
 ): Promise<Pick<LiveSettingsOptions, 'loaded' | 'stamps' | 'files' | 'load'>> {
-  const files = [join(configHome, 'codemachine', 'config.toml'), join(directory, 'codemachine.toml')] as const
+  const files = [personFile({ configHome }), join(directory, 'codemachine.toml')] as const
   const stamps = stampsOf(files)
   return { loaded: await load(), stamps, files, load }
 }

@@ -15,6 +15,7 @@ import {
 } from '../../../core/state/state.ts'
 import { pathExists } from '../../../platform/files.ts'
 import type { SessionsPlace } from '../../../project/find.ts'
+import { personFile } from '../../../project/settings/settings-file.ts'
 import { readStatus } from '../../../project/watch/status.ts'
 import { findSessionAround, placesAround } from '../../../project/worktrees/find.ts'
 import { placesOf } from '../../../project/world.ts'
@@ -312,7 +313,7 @@ export async function status(context: CliContext, flags: LookFlags): Promise<num
 
 /** What is wrong with the settings that a run would begin with here, a line; empty if nothing is. */
 async function aboutSettings(context: CliContext, { directory }: Records): Promise<string> {
-  const files = [join(context.configHome, 'codemachine', 'config.toml'), join(directory, PROJECT_FILE)]
+  const files = [personFile(context), join(directory, PROJECT_FILE)]
   if (!files.some(file => existsSync(file))) return ''
   const { settingsOf } = await import('../../../project/open-run.ts')
   try {

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { Cleanup, describeError, messageOf } from '../../../base/errors.ts'
+import { Cleanup, describeError, messageOf, UserError, withCode } from '../../../base/errors.ts'
 import type { EventOf, Recorded } from '../../../core/events/events.ts'
 import type { Reply } from '../../../core/shapes/reply.ts'
 import type { TaskBoard } from '../../../core/state/plan.ts'
@@ -14,6 +14,7 @@ import { redactorOfProject } from '../../../project/secrets/redactor.ts'
 import { type KeyActionId, Keymap } from '../../../project/settings/keys.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
 import type { Settings } from '../../../project/settings/schema.ts'
+import { keepSetting } from '../../../project/settings/settings-file.ts'
 import { giveAnswer, OpenQuestions } from '../../../project/watch/questions.ts'
 import { boardPlaceOf, readPlanFiles, watchTasks } from '../../../project/watch/task-watch.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
@@ -115,7 +116,6 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       theme: openTheme({ theme: settings.screen.theme, env, reader, host: hostname() }),
       motion: reader ? 'reduced' : settings.screen.motion,
       keymap: new Keymap(loaded.keys, settings.screen.enter),
-      enter: settings.screen.enter,
       mouse: settings.screen.mouse,
       isWatching,
       redact: text => redactor.text(text),
@@ -230,6 +230,18 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   leave(): void {
     this.#options.control.leave()
+  }
+
+  async keepEnter(enter: 'tell' | 'queue'): Promise<void> {
+    const { context } = this.#options
+    const does = enter === 'tell' ? 'tells the agent, Tab queues' : 'queues, Tab tells the agent'
+    try {
+      const path = await keepSetting(context, 'screen.enter', enter)
+      this.screen.say(`\nEnter ${does} from now on; screen.enter in ${path} changes that.`, 'dim')
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      this.screen.say(`\nEnter ${does} on this screen alone: ${withCode(error)}`, 'warning')
+    }
   }
 
   leaveNow(): void {

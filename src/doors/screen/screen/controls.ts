@@ -206,15 +206,17 @@ export class Controls {
   #intent(intent: ComposerIntent | null): void {
     const { model, host } = this.#options
     if (intent === null) return
+    const { enter } = model.options.keymap
     // While no agent is at work, Enter starts a session, whatever it does else.
-    const isSwapped = model.options.enter === 'tell' && model.isRunning
+    const tells = enter !== 'queue' && model.isRunning
     switch (intent.kind) {
       case 'submit':
-        if (isSwapped) this.#start(this.#steer(intent.text))
+        if (enter === null && tells) this.#start(this.#askAboutEnter(intent.text))
+        else if (tells) this.#start(this.#steer(intent.text))
         else this.#submit(intent.text)
         break
       case 'steer':
-        if (isSwapped) this.#submit(intent.text)
+        if (tells) this.#submit(intent.text)
         else this.#start(this.#steer(intent.text))
         break
       case 'command':
@@ -285,6 +287,28 @@ export class Controls {
     diff: () => this.#options.host.openDiff(),
     copy: () => this.#options.host.command('copy', ''),
     answer: async () => void (await openAsked(this.#options)),
+  }
+
+  /** The first Enter on a text while a session runs: asks what it is to do, and does that from then on. */
+  async #askAboutEnter(text: string): Promise<void> {
+    const { model, host } = this.#options
+    const { keymap } = model.options
+    // Until it is answered, the text is a draft like any other.
+    model.composer.setText(text)
+    const answer = await model.choose({
+      title: 'Tell the agent, or queue it?',
+      body: ['Enter does the same from now on.'],
+      options: [
+        { id: 'tell', label: 'Tell the agent now' },
+        { id: 'queue', label: 'Queue it as the next session' },
+      ],
+    })
+    if (answer.kind !== 'chosen') return
+    keymap.enter = answer.id === 'queue' ? 'queue' : 'tell'
+    model.composer.setText('')
+    if (answer.id === 'queue') this.#submit(text)
+    else this.#start(this.#steer(text))
+    await host.keepEnter(keymap.enter)
   }
 
   #submit(text: string): void {

@@ -348,6 +348,8 @@ export interface ScreenHost {
   suspend(): Promise<void>
   /** Ends the session of this screen so that it can be resumed, or only stops watching it. */
   leave(): void
+  /** Keeps what Enter does with a text while a session runs, for the next screens; says where, or why not. */
+  keepEnter(enter: 'tell' | 'queue'): Promise<void>
   /** Leaves without waiting for the session to end. */
   leaveNow(): void
   /** Adds a sent text to the history. */

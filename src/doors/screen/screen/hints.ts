@@ -34,7 +34,7 @@ function situationOf(model: ScreenModel): HintSituation {
     showsTasks: showsTasks && showsSession,
     text: composer.text,
     command: composer.commandIn(composer.snapshot().buffer)?.kind ?? null,
-    tells: options.enter === 'tell' && isRunning,
+    tells: options.keymap.enter !== 'queue' && isRunning,
     isSearching: search !== null,
     popup,
     question,

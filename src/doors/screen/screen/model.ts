@@ -249,8 +249,6 @@ export interface ScreenModelOptions {
   clock: Pick<Clock, 'monotonic'>
   motion: 'full' | 'reduced'
   keymap: Keymap
-  /** What Enter does with a text while a session runs; Tab does the other. */
-  enter: 'queue' | 'tell'
   /** Whether the session is run by another process. */
   isWatching: boolean
   size(): { columns: number; rows: number }

@@ -43,8 +43,8 @@ const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
 /** With a text in the field. */
 const WITH: Partial<Record<KeyActionId, Effect>> = {
   ...WITHOUT,
-  submit: { shows: 'Queued as the next session', draft: '' },
-  tell: { shows: /person|reads it/, draft: '' },
+  submit: { shows: 'Tell the agent, or queue it?', back: ['esc'] },
+  tell: { shows: 'Queued as the next session', draft: '' },
   plan: { shows: 'Cleared; ↑ brings it back', draft: '' },
   // What was queued comes behind the text that is there.
   take_back: { shows: /Removed from the queue/ },

@@ -1,21 +1,28 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../../src/demo/model/reply.ts'
 import { drawHere } from '../../../support/drawn-here.ts'
 import { startInEmulator } from '../../../support/emulator.ts'
 import { UNTOUCHED } from '../../../support/emulator-modes.ts'
+import type { TestPlace } from '../../../support/place.ts'
+import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { claimDone, held, round, says } from '../../../support/rounds.ts'
 import { openScene } from '../../../support/scene.ts'
 import { expectOnceEach, times } from '../../../support/screen-scene.ts'
 import { hold } from '../../../support/scripted-model.ts'
 import { untilInFolder } from '../../../support/until-in-folder.ts'
+import { personSettings } from './manners.ts'
 
+const settingsOf = ({ home }: TestPlace) => readFileSync(join(home, '.config', 'codemachine', 'config.toml'), 'utf8')
 const never = new Promise<never>(() => {})
+const ASKS = 'Tell the agent, or queue it?'
 const GOES_ON = 'Interrupted. What next?'
 
-test('Enter queues, Alt+Up takes back, and what is queued becomes the next session by itself', async () => {
+promise('O71')
+test('Enter queues once that is chosen, Alt+Up takes back, and what is queued becomes the next session by itself', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone), round(claimDone)])
   await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
@@ -23,7 +30,14 @@ test('Enter queues, Alt+Up takes back, and what is queued becomes the next sessi
   terminal.type('write the docs')
   await terminal.until('› write the docs')
   terminal.press('enter')
+  await terminal.until(ASKS)
+  terminal.press('esc')
+  await terminal.until('› write the docs')
+  terminal.press('enter')
+  await terminal.until(ASKS)
+  terminal.press('down', 'enter')
   await terminal.until('Queued as the next session (1 in the queue)')
+  await terminal.untilInAll('Enter queues, Tab tells the agent from now on; screen.enter in')
   await terminal.until(/^queued 1 {2}write the docs$/m)
   terminal.type('and this')
   await terminal.until('› and this')
@@ -38,22 +52,48 @@ test('Enter queues, Alt+Up takes back, and what is queued becomes the next sessi
   expectOnceEach(terminal, ['_1 ───', '_1 ended ─', '_2 ───', '_2 ended ─'])
   expect(terminal.all().join('\n')).toMatch(/_1 ended ─[\s\S]*_2 ─+╮\n│ write the docs /)
   expect(scene.memory('MAIN.md', 2)).toContain('write the docs')
+  expect(settingsOf(scene.place)).toBe('screen.enter = "queue"\n')
 })
 
-test('Tab tells the running turn, and it is shown that a person did', async () => {
+promise('O71')
+test('Enter tells the running turn once that is chosen, and it is shown that a person did', async () => {
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
+  await personSettings(scene.place, '# Mine\n[screen]\nmotion = "full" # for now\n\n[logging]\nlevel = "info"\n')
   await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
   await terminal.until('Working.')
   terminal.type('leave the API alone')
   await terminal.until('› leave the API alone')
-  terminal.press('tab')
+  terminal.press('enter')
+  await terminal.until(ASKS)
+  terminal.press('enter')
   await terminal.untilInAll(/person.*\n?.*leave the API alone/)
   await terminal.until(rows => !rows.some(row => row.startsWith('› leave')))
   gate.resolve()
   expect(await terminal.ended).toEqual({ exitCode: 0 })
   expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('leave the API alone')
   expect(times(terminal, 'leave the API alone')).toBe(1)
+  expect(settingsOf(scene.place)).toBe(
+    '# Mine\n[screen]\nmotion = "full" # for now\nenter = "tell"\n\n[logging]\nlevel = "info"\n',
+  )
+})
+
+promise('O71')
+test('where the answer cannot be kept, the screen says so in a sentence and does what was chosen', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
+  await using terminal = drawHere(scene, ['build X'], { columns: 100, rows: 30 })
+  await terminal.until('Working.')
+  await writeFile(join(scene.place.home, '.config'), 'in the way of the folder')
+  terminal.type('leave the API alone')
+  await terminal.until('› leave the API alone')
+  terminal.press('enter')
+  await terminal.until(ASKS)
+  terminal.press('enter')
+  await terminal.untilInAll(/person.*\n?.*leave the API alone/)
+  await terminal.untilInAll(/Enter tells the agent, Tab queues on this screen alone:[\s\S]*cannot\s+be/)
+  gate.resolve()
+  expect(await terminal.ended).toEqual({ exitCode: 0 })
 })
 
 test('Esc interrupts the round, and the person goes on, tells it something, skips to the next, or stops; what ends it is asked twice', async () => {
@@ -148,7 +188,7 @@ test('what is being typed outlives the round and a kill of codemachine, and what
     await terminal.until('Working.')
     terminal.type('queued before')
     await terminal.until('› queued before')
-    terminal.press('enter')
+    terminal.press('tab')
     await terminal.until('(1 in the queue)')
     terminal.press('alt+up')
     await terminal.until('› queued before')

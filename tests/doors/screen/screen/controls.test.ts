@@ -28,7 +28,7 @@ function sit(
     answers?: (ask: Ask) => Reply
     queue?: string[]
     enqueue?: () => Promise<string>
-    enter?: 'queue' | 'tell'
+    enter?: Keymap['enter']
     keymap?: Keymap
   } = {},
 ) {
@@ -60,6 +60,7 @@ function sit(
     suspend: async () => void calls.push('suspend'),
     leave: () => void calls.push('leave'),
     leaveNow: () => void calls.push('leave now'),
+    keepEnter: async enter => void calls.push(`keep ${enter}`),
     remember: () => {},
     warningsOfSecret: () => [],
     storeSecret: async () => null,
@@ -68,8 +69,7 @@ function sit(
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),
     clock,
     motion: 'reduced',
-    keymap: options.keymap ?? new Keymap(),
-    enter: options.enter ?? 'queue',
+    keymap: options.keymap ?? new Keymap(undefined, options.enter === undefined ? 'queue' : options.enter),
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),
     redact: each => each,
@@ -234,7 +234,10 @@ test('Ctrl+E with a draft goes to the end of its line, and opens the log without
   expect(calls).toEqual(['logs'])
 })
 
-promise('O71', '`screen.enter = "tell"` swaps Enter and Tab while a session runs')
+promise(
+  'O71',
+  'The first Enter on a text while a session runs asks: tell the agent, or queue it; `screen.enter` keeps the answer',
+)
 test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no agent is at work Enter starts', async () => {
   const { press, happens, asked, calls, model } = sit({ enter: 'tell' })
   await press(text('a goal'), named('return'))
@@ -244,6 +247,34 @@ test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no 
   expect(asked).toEqual([{ type: 'steer', text: 'use tabs' }])
   await press(text('and then this'), named('tab'))
   expect(model.currentNotice?.text).toBe('queued and then this')
+})
+
+promise('O71')
+test('the first Enter on a text asks what Enter does, which is kept; Esc leaves the text in the field', async () => {
+  const { press, happens, asked, calls, model, title } = sit({ enter: null })
+  happens(created(), started(1))
+  await press(text('use tabs'), named('return'))
+  expect([title(), asked]).toEqual(['Tell the agent, or queue it?', []])
+  await press(named('escape'))
+  expect([title(), asked, calls, model.composer.text]).toEqual([null, [], [], 'use tabs'])
+  await press(named('return'), named('return'))
+  expect([asked, calls, model.composer.text]).toEqual([[{ type: 'steer', text: 'use tabs' }], ['keep tell'], ''])
+  await press(text('and spaces'), named('return'))
+  expect([title(), asked.length]).toEqual([null, 2])
+})
+
+test('the first Enter on a text can queue from then on; Tab asks nothing, and the end of the session keeps the text', async () => {
+  const { press, happens, asked, calls, model, title } = sit({ enter: null })
+  happens(created(), started(1))
+  await press(text('first'), named('tab'))
+  expect([title(), model.currentNotice?.text]).toEqual([null, 'queued first'])
+  await press(text('second'), named('return'))
+  model.dismiss('withdrawn')
+  expect(model.composer.text).toBe('second')
+  await press(named('return'), named('down'), named('return'))
+  expect([calls, model.currentNotice?.text]).toEqual([['keep queue'], 'queued second'])
+  await press(text('third'), named('return'), text('now'), named('tab'))
+  expect([title(), asked]).toEqual([null, [{ type: 'steer', text: 'now' }]])
 })
 
 promise('O72', 'A key that is remapped does what its action says, and its old key nothing')

@@ -61,6 +61,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     suspend: nothing,
     leave: () => void shown.push('leave'),
     leaveNow: () => {},
+    keepEnter: async () => {},
     remember: text => void remembered.push(text),
     warningsOfSecret: value => (value.length < 8 ? ['It has fewer than 8 characters.'] : []),
     storeSecret: async (key, value) => {
@@ -73,8 +74,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     theme: PLAIN_THEME,
     clock,
     motion: 'reduced',
-    keymap: new Keymap(),
-    enter: 'queue',
+    keymap: new Keymap(undefined, 'queue'),
     isWatching,
     size: () => ({ columns, rows }),
     redact: each => each,
