@@ -196,3 +196,11 @@ function blanksEnd(text: string, start: number): number {
   while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at += 1
   return at
 }
+
+/** An object whose undefined members are left out. */
+export type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> }
+
+/** Returns a copy without the members that are undefined. */
+export function withoutUndefined<T extends object>(values: T): Defined<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>
+}

@@ -7,7 +7,7 @@ import { isFolder, pathExists } from '../platform/files.ts'
 import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../session/records/journal.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../session/records/questions.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../session/records/records.ts'
-import { askWhoRuns, readRunLock } from '../session/records/run-lock.ts'
+import { askWhoRuns, readRunLock, unreadableLock } from '../session/records/run-lock.ts'
 import type { SnapshotCheck } from '../session/records/snapshot.ts'
 import { oneLine } from '../tell/words/safe-text.ts'
 import type { World } from './world.ts'
@@ -361,7 +361,7 @@ async function ofLock(
     case 'free':
       return false
     case 'unreadable':
-      throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+      throw unreadableLock(lock)
     default:
       return unreachable(lock)
   }

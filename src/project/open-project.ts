@@ -1,4 +1,5 @@
 import { UserError } from '../base/errors.ts'
+import { withoutUndefined } from '../base/json.ts'
 import { problemOfPrompt } from '../base/text.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
 import type { PromptTerms } from '../core/shapes/queue.ts'
@@ -58,7 +59,7 @@ export class OpenProject implements Project {
   /** Throws a `UserError` if there is no such directory, or its records are not writable. */
   static async open(world: World, { templates = [], ...options }: OpenOptions = {}): Promise<OpenProject> {
     // A program without our type rules may set a field to undefined.
-    const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+    const said: RunOptions = withoutUndefined(options)
     const withOwn = templates.length === 0 ? world : { ...world, templates: withTemplates(world.templates, templates) }
     return new OpenProject(withOwn, said, await openRecords(placesOf(withOwn, directoryOf(world, said))))
   }

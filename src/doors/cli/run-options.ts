@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/json.ts'
 import type { RunOptions } from '../../project/library.ts'
 import type { RunListeners } from '../../project/open-run.ts'
 import { flagValue } from '../../project/settings/load.ts'
@@ -56,12 +57,6 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
 
 function read<Key extends FlagKey>(key: Key, text: string | undefined): ReturnType<typeof flagValue<Key>> | undefined {
   return text === undefined ? undefined : flagValue(key, text)
-}
-
-type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> }
-
-function withoutUndefined<T extends object>(values: T): Defined<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>
 }
 
 /** The worktree that `--worktree` asks for; null if it does not. */

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type Context, Hono } from 'hono'
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
+import { withoutUndefined } from '../../base/json.ts'
 import { OpenProject } from '../../project/open-project.ts'
 import { settingsOf } from '../../project/open-run.ts'
 import { redactorOfProject } from '../../project/secrets/redactor.ts'
@@ -81,7 +82,7 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
         { problem: 'A session is already running there.', code: 'CM0601', hint: 'Add this one to the queue.' },
         409,
       )
-    const started = await startSession(world, records, withoutUndefined(wanted), world.signal)
+    const started = await startSession(world, records, { ...withoutUndefined(wanted), goal: wanted.goal }, world.signal)
     // A worktree has records of its own.
     return c.json({ ...started, place: recordsOf(records, started.directory).key })
   })
@@ -175,11 +176,4 @@ function templatesShown({ templates }: Pick<World, 'templates'>): object[] {
     ]
     return takes.length === 0 ? [] : [{ name: kind.name, description: kind.description, takes }]
   })
-}
-
-type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
-
-/** What was left out is not there. */
-function withoutUndefined<T extends object>(given: T): Defined<T> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>
 }

@@ -1,4 +1,4 @@
-import { UserError, unreachable } from '../../base/errors.ts'
+import { unreachable } from '../../base/errors.ts'
 import { type DecisionAnswer, GIVE_SECRET, refusalOf } from '../../core/rules/decision.ts'
 import type { Reply } from '../../core/shapes/reply.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
@@ -6,7 +6,7 @@ import type { SessionState } from '../../core/state/state.ts'
 import { inTemplate } from '../../core/template.ts'
 import { type Command, problemOfCommand, sendCommand } from '../../session/records/control.ts'
 import type { Records } from '../../session/records/records.ts'
-import { readRunLock } from '../../session/records/run-lock.ts'
+import { readRunLock, unreadableLock } from '../../session/records/run-lock.ts'
 import { termsInWords } from '../../tell/words/commands.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import { plansOf } from '../../tell/words/work.ts'
@@ -359,8 +359,7 @@ export async function askRun(
   ask: Ask | Omit<CommandOf<'answer'>, 'at'>,
 ): Promise<Reply | null> {
   const lock = await readRunLock(records.lock, platform)
-  if (lock.state === 'unreadable')
-    throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`)
+  if (lock.state === 'unreadable') throw unreadableLock(lock)
   if (lock.state === 'free' || lock.state === 'stale') return null
   const command = { ...ask, at: new Date(clock.now()).toISOString() }
   return await sendCommand(records.control, command, { clock, timeoutMs: REPLY_MS })

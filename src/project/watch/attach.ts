@@ -2,7 +2,7 @@ import { UserError, unreachable } from '../../base/errors.ts'
 import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { lockOfSession } from '../../session/records/journal.ts'
 import { allRecords, type Records, recordsOf } from '../../session/records/records.ts'
-import { type LockHolder, readRunLock } from '../../session/records/run-lock.ts'
+import { type LockHolder, readRunLock, unreadableLock } from '../../session/records/run-lock.ts'
 import { resumeCommand } from '../../tell/words/commands.ts'
 import { describeOutcome } from '../../tell/words/outcome.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
@@ -110,7 +110,7 @@ async function holderOf({ platform }: World, path: string): Promise<LockHolder |
         },
       )
     case 'unreadable':
-      throw new UserError('CM0602', `${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+      throw unreadableLock(lock)
     default:
       return unreachable(lock)
   }

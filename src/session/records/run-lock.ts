@@ -244,7 +244,7 @@ function parseHolder(text: string): LockHolder | null {
 }
 
 function refusal(path: string, found: Exclude<LockState, { state: 'free' }>, hint: string): UserError {
-  if (found.state === 'unreadable') return new UserError('CM0602', unreadableInWords(found.problem), { exitCode: 6 })
+  if (found.state === 'unreadable') return unreadableLock(found)
   const { pid, host, at } = found.holder
   // This locale writes `2026-11-20 23:00:00`, in local time.
   const since = new Date(at).toLocaleString('sv-SE')
@@ -257,6 +257,11 @@ function refusal(path: string, found: Exclude<LockState, { state: 'free' }>, hin
     hint,
     exitCode: 6,
   })
+}
+
+/** Returns the error for a lock that cannot be read; exit code 6. */
+export function unreadableLock({ problem }: { problem: string }): UserError {
+  return new UserError('CM0602', unreadableInWords(problem), { exitCode: 6 })
 }
 
 function unreadableInWords(problem: string): string {

@@ -125,7 +125,7 @@ describe('where nobody runs it is said so, with what to do instead', () => {
     await writeFile(lock, 'rubbish')
     for (const args of [['stop'], ['steer', 'x']]) {
       expect(await codemachineHere(place, args)).toMatchObject({
-        exitCode: 2,
+        exitCode: 6,
         stderr: `codemachine: ${lock} is not a lock of codemachine; if no codemachine runs here, delete it. (CM0602)\n`,
       })
     }

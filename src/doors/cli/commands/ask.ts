@@ -17,7 +17,6 @@ import {
   readText,
   wantsColour,
 } from '../flags.ts'
-import type { goalOfIssue } from './issue.ts'
 
 /** A command that asks something of the codemachine that runs in the work directory. */
 export interface RunningCommand {
@@ -142,7 +141,8 @@ export async function promptTyped(
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = await limitsOf(flags)
   const gates = flags.verify && (await gatesTyped(directory, flags.verify))
   const said = words.length > 0 ? await readText(context, words.join(' ')) : null
-  const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
+  const ofIssue =
+    flags.issue === undefined ? null : await (await import('./issue.ts')).goalOfIssue(context, flags.issue, said, flags)
   if (flags.issue !== undefined && ofIssue === null) return null
   const text = ofIssue?.text ?? said ?? (await textOfSpecification())
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
@@ -160,10 +160,6 @@ export async function promptTyped(
     const kind = templateNamed(records.templates, template, 'start')
     return goalOf(await specificationHere(directory, kind, await settingsOf(context, directory, {})))
   }
-}
-
-async function issueTyped(...typed: Parameters<typeof goalOfIssue>): ReturnType<typeof goalOfIssue> {
-  return await (await import('./issue.ts')).goalOfIssue(...typed)
 }
 
 /** Flags of `queue add`. */

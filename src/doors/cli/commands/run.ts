@@ -16,7 +16,6 @@ import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
 import { askYesOrNo, observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
-import type { goalOfIssue } from './issue.ts'
 
 /**
  * `codemachine [goal]`: a session for the goal, then one for each prompt that waits. Without a goal, the session that
@@ -33,7 +32,8 @@ export async function run(
 ): Promise<number> {
   // A goal that cannot be used leaves no worktree behind.
   const said = goal === null ? null : await readText(context, goal)
-  const ofIssue = flags.issue === undefined ? null : await ofIssueTyped(context, flags.issue, said, flags)
+  const ofIssue =
+    flags.issue === undefined ? null : await (await import('./issue.ts')).goalOfIssue(context, flags.issue, said, flags)
   if (flags.issue !== undefined && ofIssue === null) return 0
   const text = ofIssue?.text ?? said
   if (text === null && flags.followUp !== undefined)
@@ -45,10 +45,6 @@ export async function run(
   return await inWorktree(context, wanted, sayOn(context), inside =>
     runHere(context, typed, { ...flags, cd: inside }, resumable),
   )
-}
-
-async function ofIssueTyped(...typed: Parameters<typeof goalOfIssue>): ReturnType<typeof goalOfIssue> {
-  return await (await import('./issue.ts')).goalOfIssue(...typed)
 }
 
 /** What was typed of a new session, or comes from an issue. */

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
+import { withoutUndefined } from '../../../base/json.ts'
 import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { findSession, latestSession } from '../../../project/find.ts'
 import { OpenProject } from '../../../project/open-project.ts'
@@ -147,11 +148,4 @@ async function whoRuns({ lock }: Records, { world }: Call) {
 
 function shown({ id, prompt, at, ...terms }: QueuedPrompt, call: Call) {
   return { id, prompt: clipped(call, prompt, MOST_PROMPT), at, terms: termsInWords(terms) }
-}
-
-type Defined<T> = { [Key in keyof T]: Exclude<T[Key], undefined> }
-
-/** What was left out is not there. */
-function withoutUndefined<T extends object>(given: T): Partial<Defined<T>> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Defined<T>>
 }
