@@ -7,12 +7,15 @@ import type { InputPart, OwnStep, RoundScope, RoundSpec, RoundStep, Step, Templa
 import { fitNotices } from '../../session/round-input.ts'
 import {
   type AgentWork,
+  type Comparison,
   type FlowPlan,
   type FlowStep,
   fieldKey,
+  groupsOf,
   holds,
   type Reference,
   type TemplatePart,
+  usedParts,
 } from './file/plan.ts'
 import { titleOf } from './view.ts'
 import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './work.ts'
@@ -105,9 +108,8 @@ function isScope({ work }: FlowStep): boolean {
 }
 
 /** Returns in words the needed step without a result; null: none. A condition still knows an exit code. */
-function missingOf({ work, when }: FlowStep, own: FlowWork): string | null {
-  const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
-  for (const part of parts) {
+function missingOf(step: FlowStep, own: FlowWork): string | null {
+  for (const part of usedParts(step)) {
     if (typeof part === 'string' || !('step' in part)) continue
     const record = recordOf(own, part.step)
     const isMissing = record?.mark === 'left-out' || (record?.mark === 'failed' && part.part !== 'exit')
@@ -120,10 +122,18 @@ function recordOf(own: FlowWork, id: string): StepRecord | undefined {
   return own.steps[own.options.steps.findIndex(step => step.id === id)]
 }
 
-/** Null: its value is unknown. */
+/** Null: the unknown value of one comparison decides. */
 function whetherHolds(when: NonNullable<FlowStep['when']>, own: FlowWork, plan: FlowPlan): boolean | null {
-  const [left, right] = [comparedText(when.left, own, plan), comparedText(when.right, own, plan)]
-  return left === null || right === null ? null : holds(when, left, right)
+  const groups = groupsOf(when).map(group => {
+    const all = group.map(each => comparisonHolds(each, own, plan))
+    return all.includes(false) ? false : all.includes(null) ? null : true
+  })
+  return groups.includes(true) ? true : groups.includes(null) ? null : false
+}
+
+function comparisonHolds(comparison: Comparison, own: FlowWork, plan: FlowPlan): boolean | null {
+  const [left, right] = [comparedText(comparison.left, own, plan), comparedText(comparison.right, own, plan)]
+  return left === null || right === null ? null : holds(comparison, left, right)
 }
 
 function comparedText(part: TemplatePart, own: FlowWork, { values }: FlowPlan): string | null {
@@ -294,7 +304,9 @@ function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string 
 
 /** Returns the step after all others: the gates decide, if nothing failed and nothing was replayed. */
 function afterAll(own: FlowWork, session: SessionState, plan: FlowPlan): Step {
-  const failed = own.steps.flatMap(({ mark }, at) => (mark === 'failed' ? [at] : []))
+  const failed = own.steps.flatMap(({ mark }, at) =>
+    mark === 'failed' && own.options.steps[at]?.continueOnError !== true ? [at] : [],
+  )
   if (failed.length > 0) return { kind: 'end', outcome: failedEnd(own, failed) }
   if (session.replayed) return { kind: 'end', outcome: { kind: 'replayed' } }
   const { claim } = session

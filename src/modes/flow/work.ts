@@ -261,7 +261,7 @@ function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
       ? { ...record, mark, exit: isAgent ? 0 : exit, output, answer, fields }
       : { ...record, mark, exit: mark === 'failed' ? (isAgent ? 1 : exit) : null, why: text },
   )
-  if (mark === 'failed' && !options.continueOnError) return ended
+  if (mark === 'failed' && !options.continueOnError && options.steps[own.at]?.continueOnError !== true) return ended
   const next = ended.steps.findIndex((record, at) => at > own.at && record.mark === 'to-do')
   return { ...ended, at: next === -1 ? options.steps.length : next, now: FIRST_TRY }
 }

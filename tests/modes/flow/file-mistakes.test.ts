@@ -401,12 +401,12 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a condition without a comparison',
     `${TESTED}when = "{{steps.test.exit}}"\n`,
-    'x.toml:8:28: workflow.steps[1].when: there is no comparison; write one of ==, !=, <=, >=, <, >, as in "{{steps.test.exit}} != 0"',
+    'x.toml:8:28: workflow.steps[1].when: there is no comparison; write one of ==, !=, <=, >=, <, >, contains, as in "{{steps.test.exit}} != 0"',
   ],
   [
     'a condition with one equals sign',
     `${TESTED}when = "{{steps.test.exit}} = 0"\n`,
-    'x.toml:8:28: workflow.steps[1].when: = is no comparison; write one of ==, !=, <=, >=, <, >, as in "{{steps.test.exit}} != 0"',
+    'x.toml:8:28: workflow.steps[1].when: = is no comparison; write one of ==, !=, <=, >=, <, >, contains, as in "{{steps.test.exit}} != 0"',
   ],
   [
     'a condition without its second value',
@@ -414,9 +414,14 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     `x.toml:8:32: workflow.steps[1].when: a value is missing here; write both, as in "{{steps.test.exit}} != 0" (an empty text is '')`,
   ],
   [
-    'two comparisons',
+    'two comparisons with a sign between them',
     `${TESTED}when = "{{steps.test.exit}} != 0 && {{a}} == 1"\n`,
-    'x.toml:8:34: workflow.steps[1].when: only one comparison is allowed; leave out "&& {{a}} == 1", or put a text of several words in quotes',
+    'x.toml:8:34: workflow.steps[1].when: only "and" or "or" can follow a comparison; leave out "&& {{a}} == 1", or put a text of several words in quotes',
+  ],
+  [
+    'a second comparison that is incomplete',
+    `${TESTED}when = "{{steps.test.exit}} != 0 and {{a}}"\n`,
+    'x.toml:8:43: workflow.steps[1].when: there is no comparison; write one of ==, !=, <=, >=, <, >, contains, as in "{{steps.test.exit}} != 0"',
   ],
   [
     'a condition of what cannot differ',

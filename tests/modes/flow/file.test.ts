@@ -358,7 +358,7 @@ test('what the page on workflows shows is read', () => {
   const page = pages.map(path => readFileSync(new URL(`../../../docs/${path}`, import.meta.url), 'utf8')).join('\n')
   const shown = Array.from(page.matchAll(/```toml\n([^`]*)```/g), ([, content = '']) => content)
   const files = shown.filter(content => /^\[+workflows?\b/m.test(content))
-  expect(files.length).toBeGreaterThan(1)
+  expect(files.length).toBeGreaterThan(0)
   for (const content of files) {
     expect(readFlowFile(content, 'flow.md', { refusedArgument })).toHaveProperty('file')
   }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import type { FlowPlan } from '../../../src/modes/flow/file/plan.ts'
+import { parseCondition } from '../../../src/modes/flow/file/references.ts'
 import { flowView } from '../../../src/modes/flow/view.ts'
 import { planOf, playFlow, type SaidStep, workAfter } from '../../support/flow-session.ts'
 import { CLAIMED, endsAs, ofType, type PlayOptions, saying, UNCLAIMED } from '../../support/played-session.ts'
@@ -292,6 +293,33 @@ test('with --continue-on-error the others run, but for those that need what fail
   const second = await playFlow(plan, [saying('A.'), saying('B.'), saying('C.')], { folder, journal: first.events })
   expect(second.outcome).toEqual(DONE)
   expect(second.inputs).toHaveLength(3)
+})
+
+test('with continue_on_error of a step its failure is not one of the workflow; without its result others are left out', async () => {
+  const plan = planOf([
+    { id: 'a', continueOnError: true },
+    { id: 'b', work: { input: [outputOf('a')] } },
+    { id: 'c', when: when('{{steps.a.exit}} != 0', exitOf('a'), '!=', '0') },
+    { id: 'd' },
+  ])
+  const first = await playFlow(plan, [failing, saying('C.'), failing], { folder })
+  expect(first.outcome).toMatchObject({ kind: 'needs-person', reason: 'Step 4/4: d failed: The context is full.' })
+  expect(marks(first.events)).toEqual(['failed', 'left-out', 'done', 'failed'])
+  const other = await playFlow(plan, [failing, saying('C.'), saying('D.')], { folder })
+  expect(other.outcome).toEqual(DONE)
+})
+
+test.for([
+  ["{{a}} contains 'bc' and {{n}} > 2", true],
+  ["{{a}} contains 'x' and {{n}} > 2 or {{n}} == 3", true],
+  ["{{n}} == 3 or {{a}} contains 'x' and {{n}} > 5", true],
+  ["{{a}} contains 'x' or {{n}} > 5", false],
+  ['{{a}} == abc and {{n}} == 4', false],
+] as const)('the condition %s decides whether a step runs: %s', async ([text, isTrue]) => {
+  const { condition } = parseCondition(text)
+  const plan = planOf([{ id: 'a', when: condition }], { a: 'abc', n: '3' })
+  const { events } = await playFlow(plan, isTrue ? [saying('A.')] : [], { folder })
+  expect(marks(events)).toEqual([isTrue ? 'done' : 'skipped'])
 })
 
 test('a step that was passed over for what a failed one came to is looked at again when the session goes on', async () => {

@@ -189,7 +189,7 @@ test.each([
 })
 
 test('of two numbers exactly one of less, equal and greater holds', () => {
-  expect(OPERATORS).toHaveLength(6)
+  expect(OPERATORS).toHaveLength(7)
   fc.assert(
     fc.property(fc.integer(), fc.integer(), (a, b) => {
       const held = (['<', '==', '>'] as const).filter(operator => holds({ operator }, String(a), String(b)))

@@ -207,7 +207,8 @@ const stepEntries = {
   retries: wholeNumber(0, MOST_RETRIES),
   approve: trueOrFalse,
   timeout: shortDuration,
-  when: line('a comparison on one line, such as "{{steps.test.exit}} != 0"', 1000),
+  when: line('a condition on one line, such as "{{steps.test.exit}} != 0"', 1000),
+  continue_on_error: trueOrFalse,
   sandbox: oneOf(['read-only']),
   output: table({ kind: oneOf(['stdout', 'file']), path: filePath('COMMIT_MESSAGE.md'), append: trueOrFalse }),
 }
@@ -541,6 +542,7 @@ class FileReader {
       approve: step.approve ?? false,
       timeoutMs: step.timeout ?? null,
       when: condition?.condition ?? null,
+      ...(step.continue_on_error === true ? { continueOnError: true as const } : {}),
       readOnly: step.sandbox !== undefined,
       output: this.#output(step.output, [...path, 'output']),
       references,

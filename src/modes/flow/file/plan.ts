@@ -36,16 +36,42 @@ export type Reference =
 /** Parts of a template: text and references. */
 export type TemplatePart = string | Reference
 
-/** Parsed `when`: one comparison. Numbers are compared as such, everything else as text. */
-export interface Condition {
-  /** As written. */
-  text: string
+/** A comparison of two values. Numbers are compared as such, everything else as text. */
+export interface Comparison {
   left: TemplatePart
   operator: (typeof OPERATORS)[number]
   right: TemplatePart
 }
 
-export const OPERATORS = ['==', '!=', '<=', '>=', '<', '>'] as const
+/** Parsed `when`: its first comparison, and the others with the word before each; `and` binds closer than `or`. */
+export interface Condition extends Comparison {
+  /** As written. */
+  text: string
+  more?: readonly (Comparison & { by: Connector })[]
+}
+
+export type Connector = 'and' | 'or'
+
+export const OPERATORS = ['==', '!=', '<=', '>=', '<', '>', 'contains'] as const
+
+/** Returns the groups of comparisons of a condition: it is true if all of one group are. */
+export function groupsOf({ left, operator, right, more = [] }: Condition): Comparison[][] {
+  const groups: Comparison[][] = [[{ left, operator, right }]]
+  for (const { by, ...comparison } of more) {
+    if (by === 'or') groups.push([comparison])
+    else groups.at(-1)?.push(comparison)
+  }
+  return groups
+}
+
+/** Returns the values that a step uses: those of its input, then those that its condition compares. */
+export function usedParts({ work, when }: Pick<FlowStep, 'work' | 'when'>): TemplatePart[] {
+  return [...(work.kind === 'agent' ? work.input : []), ...comparedParts(when)]
+}
+
+function comparedParts(when: Condition | null): TemplatePart[] {
+  return when === null ? [] : groupsOf(when).flatMap(group => group.flatMap(({ left, right }) => [left, right]))
+}
 
 /** A prompt as read at the start. */
 export interface FrozenPrompt {
@@ -101,6 +127,8 @@ export interface FlowStep {
   approve: boolean
   timeoutMs: number | null
   when: Condition | null
+  /** Left out: its failure is one of the workflow. */
+  continueOnError?: true
   /** Whether it may write nothing at all. */
   readOnly: boolean
   output: StepOutput
@@ -127,7 +155,7 @@ export interface FlowPlan {
 }
 
 /** Facts of a step without its texts: in `options` of `session-created`. */
-export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'retries'> {
+export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'retries' | 'continueOnError'> {
   /** Title for a person: the description, else the id. */
   title: string
   /** `command`: not an agent's. */
@@ -284,6 +312,7 @@ export function factsOf(step: FlowStep): StepFacts {
     path: output.kind === 'file' ? output.path : null,
     commandLine: truncate(commandLineOf(step), MOST_LINE),
     ...(step.readOnly ? { readOnly: true } : {}),
+    ...(step.continueOnError ? { continueOnError: true } : {}),
   }
 }
 
@@ -302,7 +331,7 @@ export function flowOptionsOf(
 function askedOf(steps: readonly FlowStep[]): FlowOptions['asked'] {
   const asked = new Map<string, FlowOptions['asked'][number]>()
   for (const { work, when } of steps) {
-    const compared = when === null ? [] : [when.left, when.right]
+    const compared = comparedParts(when)
     const exits = work.kind === 'agent' ? work.input : []
     for (const each of [
       ...compared,
@@ -341,9 +370,8 @@ export function textAt(value: unknown, path: readonly string[]): string {
 }
 
 /** Returns the ids of the steps whose results a step uses in its input or condition; `only`: just for this part. */
-export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>, only: StepPart | null = null): string[] {
-  const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
-  const needed = parts.flatMap(part => {
+export function neededSteps(step: Pick<FlowStep, 'work' | 'when'>, only: StepPart | null = null): string[] {
+  const needed = usedParts(step).flatMap(part => {
     if (typeof part === 'string' || !('step' in part)) return []
     return only === null || part.part === only ? [part.step] : []
   })
@@ -351,10 +379,10 @@ export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>, onl
 }
 
 /**
- * Returns whether a condition is true for two texts. Numbers are compared as such; other texts are only equal or not, never
+ * Returns whether a comparison is true for two texts. Numbers are compared as such; other texts are only equal or not, never
  * less or greater.
  */
-export function holds({ operator }: Pick<Condition, 'operator'>, left: string, right: string): boolean {
+export function holds({ operator }: Pick<Comparison, 'operator'>, left: string, right: string): boolean {
   const [a, b] = [numberOf(left), numberOf(right)]
   const areNumbers = a !== null && b !== null
   switch (operator) {
@@ -370,6 +398,8 @@ export function holds({ operator }: Pick<Condition, 'operator'>, left: string, r
       return areNumbers && a > b
     case '>=':
       return areNumbers && a >= b
+    case 'contains':
+      return left.includes(right)
   }
 }
 

@@ -1,5 +1,13 @@
 import { nearestName, truncate } from '../../../base/text.ts'
-import { type Condition, OPERATORS, type Reference, type StepPart, type TemplatePart } from './plan.ts'
+import {
+  type Comparison,
+  type Condition,
+  type Connector,
+  OPERATORS,
+  type Reference,
+  type StepPart,
+  type TemplatePart,
+} from './plan.ts'
 
 /** References of a template or condition, and their problems; `offset`: character index in the text. */
 export interface References {
@@ -76,48 +84,77 @@ function parseReference(inner: string): { reference: Reference } | { problem: st
   return { reference: { step, part: known, field } }
 }
 
-/** Parses `when`: one comparison of two values, at least one of them a reference. */
+/**
+ * Parses `when`: comparisons with `and` or `or` between them. Each compares two values, at least one of them a reference.
+ */
 export function parseCondition(text: string): References & { condition: Condition | null } {
-  const refused = (problem: string, offset: number) => ({
-    condition: null,
-    references: [],
-    problems: [{ problem, offset }],
-  })
-  const left = parseSide(text, 0)
-  if ('problem' in left) return refused(left.problem, left.offset)
+  const first = parseComparison(text, 0)
+  if ('problem' in first) return { condition: null, references: [], problems: [first] }
+  const references = [...first.references]
+  const more: (Comparison & { by: Connector })[] = []
+  for (let end = first.end; text.slice(end).trim() !== ''; ) {
+    const connector = CONNECTOR.exec(text.slice(end))
+    const next = connector === null ? wrongRest(text, end) : parseComparison(text, end + connector[0].length)
+    if ('problem' in next) return { condition: null, references: [], problems: [next] }
+    more.push({ by: connector?.[1] === 'or' ? 'or' : 'and', ...next.comparison })
+    references.push(...next.references)
+    end = next.end
+  }
+  const condition = { text, ...first.comparison, ...(more.length === 0 ? {} : { more }) }
+  return { condition, references, problems: [] }
+}
+
+const CONNECTOR = /^\s+(and|or)\b/
+const OPERATOR = /^\s*([=!<>]+|contains\b|)/
+
+interface Problem {
+  problem: string
+  offset: number
+}
+
+function wrongRest(text: string, end: number): Problem {
+  const rest = text.slice(end)
+  const shown = JSON.stringify(rest.trim().slice(0, 60))
+  return {
+    problem: `only "and" or "or" can follow a comparison; leave out ${shown}, or put a text of several words in quotes`,
+    offset: end + rest.search(/\S/),
+  }
+}
+
+/** Parses one comparison from an index on. `end`: index behind it. */
+function parseComparison(
+  text: string,
+  from: number,
+): { comparison: Comparison; references: References['references']; end: number } | Problem {
+  const left = parseSide(text, from)
+  if ('problem' in left) return left
   const operator = OPERATOR.exec(text.slice(left.end))
   const at = left.end + (operator?.index ?? 0)
   const known = OPERATORS.find(each => each === operator?.[1])
   if (known === undefined) {
     const written = operator?.[1] ?? ''
     const wrong = written === '' ? 'there is no comparison' : `${written} is no comparison`
-    return refused(`${wrong}; write one of ${OPERATORS.join(', ')}, as in ${EXAMPLE}`, Math.min(at, text.length))
+    const problem = `${wrong}; write one of ${OPERATORS.join(', ')}, as in ${EXAMPLE}`
+    return { problem, offset: Math.min(at, text.length) }
   }
   const right = parseSide(text, left.end + (operator?.[0].length ?? 0))
-  if ('problem' in right) return refused(right.problem, right.offset)
-  const rest = text.slice(right.end).trim()
-  if (rest !== '') {
-    return refused(
-      `only one comparison is allowed; leave out ${JSON.stringify(rest.slice(0, 60))}, or put a text of several words in quotes`,
-      right.end + text.slice(right.end).search(/\S/),
-    )
-  }
+  if ('problem' in right) return right
   const references = [left, right].flatMap(({ part, offset }) =>
     typeof part === 'string' ? [] : [{ reference: part, offset }],
   )
   const output = references.find(({ reference }) => 'step' in reference && reference.part === 'output')
-  if (references.length === 0) return refused(`it compares two fixed texts; use a reference, as in ${EXAMPLE}`, 0)
+  if (references.length === 0)
+    return { problem: `it compares two fixed texts; use a reference, as in ${EXAMPLE}`, offset: left.offset }
   if (output !== undefined) {
-    return refused(
-      'an output cannot be compared, because it is too long; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
-      output.offset,
-    )
+    return {
+      problem:
+        'an output cannot be compared, because it is too long; use steps.ID.exit, or steps.ID.answer.FIELD of a step with a schema',
+      offset: output.offset,
+    }
   }
-  const condition = { text, left: left.part, operator: known, right: right.part }
-  return { condition, references, problems: [] }
+  return { comparison: { left: left.part, operator: known, right: right.part }, references, end: right.end }
 }
 
-const OPERATOR = /^\s*([=!<>]+|)/
 const EXAMPLE = '"{{steps.test.exit}} != 0"'
 
 interface Side {
@@ -128,7 +165,7 @@ interface Side {
 }
 
 /** Parses one side of a comparison from an index on: a reference, a quoted text or a word. */
-function parseSide(text: string, from: number): Side | { problem: string; offset: number } {
+function parseSide(text: string, from: number): Side | Problem {
   const offset = from + text.slice(from).search(/\S|$/)
   const rest = text.slice(offset)
   const [reference, inner] = /^\{\{([^{}]*)\}\}/.exec(rest) ?? []
