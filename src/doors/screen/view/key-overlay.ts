@@ -21,15 +21,25 @@ import {
   viewChord,
 } from './full-view.ts'
 
-/** The keys of a context with what they do, as they are remapped: rows of `[keys, text]`. */
+/** The keys of a context with what they do, as they are remapped: rows of `[keys, text]`, each of other keys. */
 export function keyRows(keymap: Keymap, is: (action: KeyAction) => boolean, as: 'label' | 'does'): [string, string][] {
-  return KEY_ACTIONS.filter(each => is(each)).flatMap((each: KeyAction) => {
-    const chords = keymap.chordsOf(each.id as KeyActionId).slice(0, MOST_CHORDS)
-    if (chords.length === 0) return []
+  const rows = new Map<string, string>()
+  for (const each of KEY_ACTIONS.filter(each => is(each)) as readonly KeyAction[]) {
+    const keys = keymap
+      .chordsOf(each.id as KeyActionId)
+      .slice(0, MOST_CHORDS)
+      .map(chordLabel)
+      .join(' ')
+    if (keys === '') continue
     const { label, does } = keymap.wordsOf(each)
-    const text = as === 'does' || label === '' ? does : label
-    return [[chords.map(chordLabel).join(' '), text.replaceAll('`', '')] as [string, string]]
-  })
+    const text = (as === 'does' || label === '' ? does : label).replaceAll('`', '')
+    const before = rows.get(keys)
+    rows.set(
+      keys,
+      before === undefined ? text : `${before}; if the field is empty: ${text.charAt(0).toLowerCase()}${text.slice(1)}`,
+    )
+  }
+  return [...rows]
 }
 
 /** As many keys of one action are shown. */
@@ -101,10 +111,9 @@ function overlayLines({ keymap, theme, commands, from }: KeyOverlayOptions, colu
   const count = columns >= TWO_COLUMNS_FROM ? 2 : 1
   const width = Math.floor((columns - (count - 1) * 2) / count)
   const as = width >= WORDS_FROM ? 'does' : 'label'
-  const described = commands.map(({ name, description }): [string, string] => [`/${name}`, description])
   const ofView = (kind: KeyContext): [string, string][] => keyRows(keymap, ({ context }) => context === kind, as)
   const inField: Section[] = [
-    ['In the field', keyRows(keymap, ({ context, isEdit }) => context === 'field' && isEdit !== true, as)],
+    ['In the field', keyRows(keymap, ({ context, isEdit }) => context === 'field' && isEdit !== true, 'label')],
     ['In its text', keyRows(keymap, ({ isEdit }) => isEdit === true, as)],
   ]
   const inViews: Section = ['In the log, lists and changes', ofView('view')]
@@ -114,13 +123,30 @@ function overlayLines({ keymap, theme, commands, from }: KeyOverlayOptions, colu
     ...(from === undefined ? [...inField, inViews] : [inViews]),
     ...own.filter(([kind]) => kind !== from).map(([, section]) => section),
     ...(from === undefined ? [] : inField),
-    ['Commands', described] satisfies Section,
   ].filter(([, rows]) => rows.length > 0)
-  return sections.flatMap(([head, rows], at) => [
-    ...(at === 0 ? [] : ['']),
+  const ofKeys = sections.flatMap(([head, rows]) => [
     theme.paint('heading', cutLine(head, columns)),
     ...inColumns(rows, { count, width, theme }),
+    '',
   ])
+  return commands.length === 0
+    ? ofKeys.slice(0, -1)
+    : [...ofKeys, ...commandLines({ keymap, theme, commands }, columns)]
+}
+
+/** The names of the commands; the palette and the popup of `/` say what each does. */
+function commandLines(
+  { keymap, theme, commands }: Pick<KeyOverlayOptions, 'keymap' | 'theme' | 'commands'>,
+  columns: number,
+): string[] {
+  const key = keymap.label('palette')
+  const width = Math.max(...commands.map(({ name }) => widthOf(name))) + 1
+  const names = commands.map(({ name }) => padLine(`/${name}`, width)).join(' ')
+  const head = key === '' ? 'Commands' : `Commands (${key} says what each does)`
+  return [
+    theme.paint('heading', cutLine(head, columns)),
+    ...wrapLine(names, Math.max(1, columns - 2)).map(line => theme.paint('accent', `  ${line}`.trimEnd())),
+  ]
 }
 
 /** A heading, and its rows of keys and text. */

@@ -114,7 +114,7 @@ export class ListView<Row> implements FullView {
           theme.paint('dim', cutLine(`  ${this.#heads(widths)}`, columns)),
         ]
       : []
-    const { line, caret } = this.#lastLine(columns)
+    const { line, caret } = this.#lastLine(columns, found.length - this.#top - this.#height)
     return {
       lines: [...head, ...shown.slice(0, this.#height), line].slice(-rows),
       caret: caret === null ? null : { x: caret, y: rows - 1 },
@@ -308,22 +308,27 @@ export class ListView<Row> implements FullView {
     return heads.filter(head => head !== null).join(' '.repeat(GAP))
   }
 
-  #lastLine(columns: number): { line: string; caret: number | null } {
+  /** @param below the number of rows that are below what is shown */
+  #lastLine(columns: number, below: number): { line: string; caret: number | null } {
     const { theme, hints } = this.#options
+    const more = below > 0 ? [`${formatNumber(below)} more below`] : []
     if (this.#isTyping) {
       const mark = this.#options.search === 'asked' ? '/' : theme.symbols ? '› ' : '> '
       let shown = mark + this.#query
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
       const all =
         this.#options.search === 'typed' ? ['Enter confirms', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
-      const fitting = fittingHints(all, { columns: columns - widthOf(shown) - 4, wayOut: 'Esc' })
+      const fitting = fittingHints([...more, ...all], { columns: columns - widthOf(shown) - 4, wayOut: 'Esc' })
       const keys = `   ${fitting.join(' · ')}`
       const line = widthOf(shown + keys) < columns ? shown + theme.paint('dim', keys) : shown
       return { line, caret: widthOf(shown) }
     }
     if (this.#notice !== null)
       return { line: theme.paint(this.#notice.role, cutLine(oneLine(this.#notice.text, 300), columns)), caret: null }
-    const keys = fittingHints(hints(this.#row()), { columns, wayOut: this.#options.keymap.label('close') }).join(' · ')
+    const keys = fittingHints([...more, ...hints(this.#row())], {
+      columns,
+      wayOut: this.#options.keymap.label('close'),
+    }).join(' · ')
     return { line: theme.paint('dim', cutLine(keys, columns)), caret: null }
   }
 }

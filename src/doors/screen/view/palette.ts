@@ -12,12 +12,13 @@ interface PaletteActions {
   command(name: string): void
 }
 
-/** One thing that is possible now. `key`: the key that does the same, or the command as it is typed. */
+/** One thing that is possible now. `key`: the key that does the same; empty: none. */
 interface Possible {
   /** The id of an action of the table, or a command with its slash. */
   id: string
-  label: string
+  name: string
   key: string
+  does: string
   run(): void
 }
 
@@ -29,18 +30,19 @@ export function paletteOf(
 ): ListView<Possible> {
   const { theme } = model
   const { keymap } = model.options
-  const keys = KEY_ACTIONS.filter(each => isPossible(each, model)).map(({ id, label }) => ({
-    id,
-    label: LABELS[id] ?? label,
-    key: keymap.label(id),
-    run: () => act(id),
+  const keys = KEY_ACTIONS.filter(each => isPossible(each, model)).map(each => ({
+    id: each.id,
+    key: keymap.label(each.id),
+    ...(CHOSEN[each.id] ?? { name: each.label, does: keymap.wordsOf(each).does.replaceAll('`', '') }),
+    run: () => act(each.id),
   }))
   const typed = commands
     .filter(({ name }) => !KEYS_OF_COMMANDS.has(name) && NEEDS_OF_COMMANDS[name]?.(model) !== false)
     .map(({ name, description, note, takesText }) => ({
       id: `/${name}`,
-      label: note === null ? description : `${description} (${note})`,
-      key: `/${name}`,
+      name: `/${name}`,
+      key: '',
+      does: note === null ? description : `${description} (${note})`,
       run: () => (takesText ? model.composer.setText(`/${name} `) : command(name)),
     }))
   const possible: readonly Possible[] = [...keys, ...typed]
@@ -53,10 +55,11 @@ export function paletteOf(
     keymap,
     rows: () => rows,
     columns: [
-      { head: 'Action', cell: ({ label }) => label },
-      { head: 'Key', cell: ({ key }) => key, most: 16, role: () => 'accent' },
+      { head: 'Action', cell: ({ name }) => name, most: 26 },
+      { head: 'Key', cell: ({ key }) => key, most: 8, role: () => 'accent' },
+      { head: 'What it does', cell: ({ does }) => does, from: 60 },
     ],
-    textOf: ({ id, label, key }) => `${label} ${key} ${WORDS[id] ?? ''}`.trimEnd(),
+    textOf: ({ id, name, key, does }) => `${name} ${key === '' ? does : key} ${WORDS[id] ?? ''}`.trimEnd(),
     idOf: ({ id }) => id,
     empty: 'No commands now.',
     open: (row, stage: Stage) => stage.leaveFor(() => row.run()),
@@ -73,10 +76,10 @@ function isPossible({ id, context, isEdit }: KeyAction, model: ScreenModel): boo
 }
 
 /** What a key does of several things, once it is chosen here. */
-const LABELS: Readonly<Record<string, string>> = {
-  interrupt: 'Interrupt the turn',
-  plan: 'Change the plan',
-  diff: 'Changes; restore a file',
+const CHOSEN: Readonly<Record<string, Pick<Possible, 'name' | 'does'>>> = {
+  interrupt: { name: 'Interrupt the turn', does: 'asks then how to continue' },
+  plan: { name: 'Change the plan', does: 'asks what should change' },
+  diff: { name: 'Changes; restore a file', does: 'what changed since the start of the session, file by file' },
 }
 
 /** Other words that things are looked for by. */

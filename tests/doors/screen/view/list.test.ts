@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { slashCommands } from '../../../../src/doors/screen/host/slash.ts'
 import { openTheme } from '../../../../src/doors/screen/terminal/theme.ts'
 import type { FullView, Stage } from '../../../../src/doors/screen/view/full-view.ts'
 import { pointersIn } from '../../../../src/doors/screen/view/full-view.ts'
@@ -100,7 +101,7 @@ test('a list shows its rows in columns, and Enter opens the chosen one', () => {
     '  f4  elderberry                                          10',
     '  f5  fig                                                  3',
     '  f6  grape                                                5',
-    'Enter opens · q back',
+    '1 more below · Enter opens · q back',
   ])
   expect(press('down', 'end')[8]).toBe('› f7  honeydew                                             8')
   press('return')
@@ -239,13 +240,21 @@ test('the overlay of keys has two columns on 80x24, scrolls to its end, and fits
   expect(stage.isClosed).toBe(true)
 })
 
+test('the overlay fits 60 rows of 120 columns, with each key once in a group, and the commands by name', () => {
+  const commands = slashCommands({ login: null, showsSession: true })
+  const { lines } = new KeyOverlay({ keymap: new Keymap(), theme, commands }).frame({ columns: 120, rows: 60 })
+  expect(lines.at(-1)?.trimEnd()).toBe('↓ ↑ scroll · q back')
+  expect(lines.join('\n').match(/^ {2}Tab /gm)).toHaveLength(1)
+  for (const { name } of commands) expect(lines.join('\n')).toContain(`/${name}`)
+})
+
 test('the overlay says what Enter and Tab do as they are set', () => {
   const rows = (enter: 'queue' | 'tell') =>
     new KeyOverlay({ keymap: new Keymap(undefined, enter), theme, commands: [] }).frame({ columns: 80, rows: 24 }).lines
   expect(rows('queue')[1]).toMatch(/^ {2}Enter +Start, or queue as the next /)
-  expect(rows('queue')[2]).toMatch(/^ {2}Tab +Tell the agent /)
+  expect(rows('queue')[2]).toMatch(/^ {2}Tab +Tell the agent; if the /)
   expect(rows('tell')[1]).toMatch(/^ {2}Enter +Start, or tell the agent /)
-  expect(rows('tell')[2]).toMatch(/^ {2}Tab +Queue as the next /)
+  expect(rows('tell')[2]).toMatch(/^ {2}Tab +Queue as the next; if the /)
 })
 
 test('the overlay cuts no key and no meaning, and a list opens it at the keys of lists', () => {

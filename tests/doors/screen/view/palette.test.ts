@@ -50,6 +50,7 @@ function paletteAt(events: readonly SessionEvent[] = [], asked: readonly AskedQu
       .filter(line => line !== '')
   return {
     sent,
+    view,
     rows,
     lastLine: () => view.frame({ columns: 80, rows: 60 }).lines.at(-1)?.trimEnd(),
     press: (...names: string[]) => {
@@ -69,17 +70,28 @@ test('what the palette offers first ends nothing: to leave, stop and interrupt s
   const atStart = paletteAt()
   atStart.press('return')
   expect(atStart.sent).toEqual(['help'])
-  expect(atStart.rows().slice(-3).join()).toMatch(/Leave.*\/exit.*Leave +Ctrl\+D|Leave +Ctrl\+D.*\/exit/)
+  expect(atStart.rows().slice(-3).join()).toMatch(/Leave +Ctrl\+D.*\/exit/)
   const ends = paletteAt(running).rows().slice(-5)
-  expect(ends.map(row => row.split(/ {2,}/).at(-1))).toEqual(['Esc', 'Ctrl+D', 'Ctrl+Z', '/stop', '/exit'])
+  expect(ends.map(row => row.split(/ {2,}/)[0])).toEqual(['Interrupt the turn', 'Leave', 'Suspend', '/stop', '/exit'])
+})
+
+test('the palette has names with their keys, and beside them what they do; where rows are cut it says how many follow', () => {
+  const { view } = paletteAt(running)
+  const { lines } = view.frame({ columns: 100, rows: 12 })
+  expect(lines[1]).toMatch(/^ {2}Action +Key +What it does *$/)
+  expect(lines[2]).toMatch(/^› Change the plan +Ctrl\+C +asks what should change/)
+  expect(lines.at(-1)).toMatch(/^› {4}\d+ more below · Enter confirms · Esc closes$/)
+  expect(view.frame({ columns: 100, rows: 100 }).lines.join('\n')).toMatch(
+    /^ {2}\/doctor {10,}Check the setup and show fixes/m,
+  )
 })
 
 test.each([
   ['/intrupt', /^Interrupt the turn/],
-  ['/doctor', /\/doctor$/],
+  ['/doctor', /^\/doctor /],
   ['chagnes', /^Changes/],
   ['undo', /^Changes; restore a file/],
-  ['cancel', /^Interrupt the turn|\/stop$/],
+  ['cancel', /^Interrupt the turn|^\/stop /],
   ['quit', /^Leave/],
   ['transcript', /^Log/],
   ['history', /^Log|^Search the prompts/],
@@ -104,7 +116,7 @@ test('to answer is offered once a question is open', () => {
 })
 
 test('on the start screen "undo" finds the changes of the newest session', () => {
-  expect(paletteAt().found('undo')[0]).toMatch(/\/diff$/)
+  expect(paletteAt().found('undo')[0]).toMatch(/^\/diff /)
 })
 
 test('the last line of the palette is where its search is typed, and no key to press', () => {
