@@ -22,8 +22,6 @@ for (const page of book.pages) {
 }
 cpSync(join(ROOT, 'docs/pictures'), join(SITE, 'pictures'), { recursive: true })
 cpSync(join(ROOT, 'scripts/site/style.css'), join(SITE, 'style.css'))
-for (const schema of ['settings', 'workflow'])
-  cpSync(join(ROOT, `docs/reference/${schema}.schema.json`), join(SITE, `reference/${schema}.schema.json`))
 writeFileSync(join(SITE, 'pages.js'), `globalThis.PAGES = ${JSON.stringify(sectionsToSearch(book.pages))}\n`)
 await build({
   entryPoints: [join(ROOT, 'scripts/site/search.ts')],

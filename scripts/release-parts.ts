@@ -10,7 +10,8 @@ const PARTS = [
   /^dist\/types\/[\w/-]+\.d\.ts$/,
   /^dist\/web\/[\w.-]+$/,
   /^(?:prompts|config|demo|docker)\/[\w./-]+$/,
-  /^docs\/[\w/-]+\.(?:md|schema\.json)$/,
+  /^docs\/[\w/-]+\.md$/,
+  /^schemas\/[\w-]+\.schema\.json$/,
 ]
 
 /** The paths of a package that belong to none of its parts. */

@@ -16,14 +16,15 @@ export function settingsPage(): string {
       flag === null ? '' : `\`${flag}\``,
       `\`${defaults.get(key) ?? 'null'}\``,
       `${meanings.get(key) ?? ''}${wanted === '' ? '' : ` Use ${wanted}.`}`,
-      PROJECT[rightOf(schema) ?? 'none'],
+      PROJECT_RIGHTS[rightOf(schema) ?? 'none'],
     ]
     return `| ${cells.map(cell).join(' | ')} |\n`
   })
   return `${HEAD}${rows.join('')}${TAIL}`
 }
 
-const PROJECT: Readonly<Record<Right, string>> = {
+/** What a project's own file may say of a setting. */
+export const PROJECT_RIGHTS: Readonly<Record<Right, string>> = {
   free: 'anything',
   lower: 'only lower',
   'never-lower': 'only higher',
@@ -35,8 +36,8 @@ const PROJECT: Readonly<Record<Right, string>> = {
   none: 'nothing',
 }
 
-/** What the comments of `settings.js` say of each setting, and its default as it is written. */
-function readDefaults(): { meanings: Map<string, string>; defaults: Map<string, string> } {
+/** Returns what the comments of `settings.js` say of each setting, and its default as it is written. */
+export function readDefaults(): { meanings: Map<string, string>; defaults: Map<string, string> } {
   const text = readFileSync(DEFAULTS, 'utf8')
   const { program, comments } = parseSync('settings.js', text)
   const [meanings, defaults] = [new Map<string, string>(), new Map<string, string>()]
@@ -86,7 +87,7 @@ webhook = "https://ntfy.example.org/my-builds"
 events = ["ended", "needs-person", "waiting", "stuck"]
 \`\`\`
 
-Editors check and complete both files by [settings.schema.json](settings.schema.json); for Taplo, begin the file with \`#:schema\` and its path.
+Editors check and complete files by the schemas that \`codemachine settings schema\` lists; for Taplo, begin a file with \`#:schema\` and a path or address.
 
 ## Where to set them
 

@@ -101,7 +101,7 @@ const FIELDS = {
 const NAME = /^[A-Za-z][\w.-]{0,63}$/
 
 /** Returns the schema of a file of sessions. */
-function nightSchema(now: number) {
+export function nightSchema(now: number) {
   const { tag, verify, ...types } = TYPES
   const byField: Record<keyof Wish, v.GenericSchema> = {
     ...types,

@@ -39,7 +39,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['logs', 'what happened in a session; -f follows it'],
       ['attach', 'the screen of a run without a terminal'],
     ],
-    also: ['sessions', 'watch', 'web'],
+    also: ['sessions', 'watch', 'web', 'notify'],
   },
   {
     name: 'steer',
@@ -80,7 +80,7 @@ const GROUPS: readonly HelpGroup[] = [
       ['login', "log in to codex for codemachine's rounds"],
       ['complete', 'completions for your shell'],
     ],
-    also: ['logout', 'engines', 'secret', 'service', 'notify', 'uninstall', 'mcp'],
+    also: ['logout', 'engines', 'settings', 'secret', 'service', 'uninstall', 'mcp'],
   },
   {
     name: 'fleet',
@@ -518,6 +518,11 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   doctor: [['doctor', '']],
   engines: [['engines', '']],
   notify: [['notify', '']],
+  settings: [['settings schema', 'the schemas of all files']],
+  'settings schema': [
+    ['settings schema', ''],
+    ['settings schema --file codemachine.toml', ''],
+  ],
   uninstall: [
     ['uninstall --dry-run', 'only name it'],
     ['uninstall --keep sessions settings', 'all but these'],

@@ -29,6 +29,7 @@ import {
   addProof,
   addSchedule,
   addService,
+  addSettings,
   addStart,
   addUninstall,
   refuseMistypedCommand,
@@ -107,7 +108,18 @@ export function buildProgram(
   ])
     add(program, does)
   addFlow(program.command('flow'), does)
-  for (const add of [addLogin, addSchedule, addService, addDemo, addDoctor, addUninstall, addWeb, addMcp, addFleet])
+  for (const add of [
+    addLogin,
+    addSettings,
+    addSchedule,
+    addService,
+    addDemo,
+    addDoctor,
+    addUninstall,
+    addWeb,
+    addMcp,
+    addFleet,
+  ])
     add(program, does)
   addHelp(program)
   addExamples(program)

@@ -12,21 +12,25 @@ const corrections: Corrections = {
   done: 'use true or false',
 }
 
-const filledString = v.pipe(
-  v.string(),
-  v.check(text => text.trim() !== ''),
-)
+const filledString = (description: string) => v.pipe(v.string(), v.regex(/\S/), v.description(description))
 
-// Other fields of a task (details, acceptanceCriteria, phase, subtasks, …) are the agent's own and not read.
-const schema = v.object({
-  tasks: v.array(v.object({ id: filledString, name: filledString, done: v.boolean(), phase: v.optional(v.unknown()) })),
+/** A `tasks.json`. Other fields of a task (details, acceptanceCriteria, subtasks, …) are the agent's own and not read. */
+export const tasksFileSchema = v.object({
+  tasks: v.array(
+    v.object({
+      id: filledString('the name of the task for other files, such as "T1"; unique'),
+      name: filledString('what the task is'),
+      done: v.pipe(v.boolean(), v.description('true or false')),
+      phase: v.optional(v.pipe(v.unknown(), v.description('the name of its phase'))),
+    }),
+  ),
 })
 
 /** Parses a `tasks.json` (docs/inside/design.md, "tasks.json"). A problem names its place: `tasks[3].done is "yes"; …`. */
 export function parseTasksFile(text: string): Parsed<readonly Task[]> {
   const json = parseJson(text)
   if (!json.ok) return json
-  const result = v.safeParse(schema, json.value, { abortEarly: true })
+  const result = v.safeParse(tasksFileSchema, json.value, { abortEarly: true })
   if (!result.success) return { ok: false, problem: describeIssue(result.issues[0], corrections) }
   const tasks = result.output.tasks
   const seen = new Set<string>()

@@ -1,5 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
+import { FILES_WITH_SCHEMA } from '../../../base/schemas.ts'
 import { nearestName } from '../../../base/text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import {
@@ -123,6 +124,18 @@ export function addAgents(program: Command, does: Does): void {
   withLook(agents.command('validate'))
     .description("check the agents' configuration and all their prompts")
     .action(does(async () => (await load()).agentsValidate))
+}
+
+/** The commands of settings files. */
+export function addSettings(program: Command, does: Does): void {
+  program
+    .command('settings')
+    .description('settings files, for your editor')
+    .command('schema')
+    .description('list the files that an editor can check and complete, or print the JSON Schema (draft-07) of one')
+    .addOption(new Option('--file <file>', 'print the schema of this file').choices(Object.keys(FILES_WITH_SCHEMA)))
+    .addOption(new Option('--json', 'the list as JSON').conflicts('file'))
+    .action(does(async () => (await import('../commands/settings.ts')).settingsSchema))
 }
 
 /** The login that is made for codemachine. */
