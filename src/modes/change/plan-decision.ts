@@ -1,9 +1,10 @@
-import { codeBlock, inlineCode } from '../../base/markdown.ts'
+import { inlineCode } from '../../base/markdown.ts'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { Choice, Decision } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { planDiff, planMarkdown } from './plan-text.ts'
+import { planChanges } from './plan-changes.ts'
+import { planMarkdown } from './plan-text.ts'
 import { fileOf, lastVersion, MOST_VERSIONS } from './states/planning.ts'
 import type { ChangeParts, ChangeWork, PlanVersion } from './work.ts'
 
@@ -11,7 +12,7 @@ import type { ChangeParts, ChangeWork, PlanVersion } from './work.ts'
 export const CHOICES = { ...PLAN_CHOICES, edit: 'edit', again: 'again' } as const
 
 /** Most characters of each part of a plan's description; together no more than a decision takes. */
-const MOST = { problem: 1_000, files: 1_000, plan: 8_000, proof: 2_500, diff: 3_000 }
+const MOST = { problem: 1_000, files: 1_000, plan: 8_000, proof: 2_500, note: 1_000, changes: 2_000 }
 
 /** Returns the decision whether the last version of a plan may run. Pure. */
 export function planDecision(own: ChangeWork, session: SessionState, { folder }: ChangeParts): Decision {
@@ -57,8 +58,8 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
   const { problem, changedFiles, versions } = own.planning
   const text = planMarkdown(version.plan).trim()
   const before = versions.at(-2)
-  const diff = before === undefined ? '' : planDiff(before.plan, version.plan).trimEnd()
   return [
+    ...(before === undefined ? [] : [changesOf(before, version)]),
     ...(problem === null ? [] : [`**${truncate(problem, MOST.problem)}**`]),
     ...(changedFiles === null
       ? []
@@ -67,9 +68,16 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
     ...(text.length <= MOST.plan ? [] : [`The whole plan is in ${inlineCode(`${folder}/${fileOf(version)}`)}.`]),
     proofOf(own, version, session),
     ...(versions.length < MOST_VERSIONS ? [] : [`The plan has ${MOST_VERSIONS} versions, the most it may have.`]),
-    ...(diff === '' || before === undefined
-      ? []
-      : [`## Differences from version ${before.version}\n\n${codeBlock(clipEnd(diff, MOST.diff), 'diff')}`]),
+  ].join('\n\n')
+}
+
+/** Says what another version does otherwise, below the person's note that it was made for. */
+function changesOf(before: PlanVersion, { plan, feedback }: PlanVersion): string {
+  const changes = planChanges(before.plan, plan).map(each => `- ${each}`)
+  return [
+    ...(feedback === null ? [] : [truncate(feedback, MOST.note).replace(/^/gm, '> ')]),
+    `## What changed since version ${before.version}`,
+    changes.length === 0 ? 'Nothing.' : clipEnd(changes.join('\n'), MOST.changes),
   ].join('\n\n')
 }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import matter from 'gray-matter'
 import { describe, expect, test } from 'vitest'
 import { hashOfPlan, type Plan, readPlan } from '../../../src/modes/change/plan.ts'
+import { planChanges } from '../../../src/modes/change/plan-changes.ts'
 import { mistakesOf } from '../../../src/modes/change/plan-rules.ts'
 import { type PlanHead, planDiff, planMarkdown, planText, readPlanText } from '../../../src/modes/change/plan-text.ts'
 import { promise } from '../../support/promise.ts'
@@ -226,6 +227,27 @@ describe('what is different between two versions', () => {
       ].join('\n'),
     )
     expect(planDiff(PLAN, { ...PLAN })).toBe('')
+  })
+
+  test('is told in words: steps by their numbers, files and checks by their names', () => {
+    const after = {
+      ...PLAN,
+      description: PLAN.description.replace('2. Answer 429.', '2. Log it.\n3. Answer 503.'),
+      risks: ['Clocks.'],
+    }
+    expect(planChanges(PLAN, after)).toEqual([
+      'Step 2: Log it.',
+      'Added step 3: Answer 503.',
+      'Added risk: Clocks.',
+      ...PLAN.risks.map(risk => `Removed risk: ${risk}`),
+    ])
+    const moved = { ...PLAN, description: PLAN.description.replace('2. Answer 429.', '2. Log it.\n3. Answer 429.') }
+    expect(planChanges(PLAN, moved)).toEqual(['Added step 2: Log it.'])
+    expect(planChanges(moved, PLAN)).toEqual(['Removed step 2: Log it.'])
+    expect(planChanges(PLAN, { ...PLAN, files: [] })).toEqual(
+      PLAN.files.map(({ path, change }) => `Removed file \`${path}\`: ${change}`),
+    )
+    expect(planChanges(PLAN, { ...PLAN })).toEqual([])
   })
 
   test('is bounded, where all is different', () => {

@@ -10,7 +10,7 @@ const FILES = Array.from({ length: 12 }, (_, i) => ({
 }))
 
 promise('C82', 'On the screen a change is begun, its plan shown, changed and accepted, and what follows it offered')
-test('a change is begun on a small screen with /change; its plan is scrolled, changed, seen again with its diff, and accepted; /follow is offered', async () => {
+test('a change is begun on a small screen with /change; its plan is scrolled, changed, seen again from what changed, and accepted; /follow is offered', async () => {
   await using scene = await openRealChangeScene(
     {
       planner: (_, nth) => [
@@ -41,8 +41,11 @@ test('a change is begun on a small screen with /change; its plan is scrolled, ch
   await terminal.until('› mind the proxies')
   terminal.press('enter')
   await terminal.until('Version 2 of the plan is ready')
+  await terminal.until(
+    /mind the proxies\n(?:.*\n)*.*What changed since version 1\n(?:.*\n)*.*Added risk: None any more\./,
+  )
   terminal.press('end')
-  await terminal.until('+- None any more.')
+  await terminal.until('No test or build command')
   // The plan that was decided on stands above, drawn, and the answer as it came does not.
   const all = () => terminal.all().join('\n')
   expect(all()).toContain('• `src/限流-1.ts`: Part 1 of the bucket.')
