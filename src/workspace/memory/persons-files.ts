@@ -71,14 +71,14 @@ export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOpti
       const paths: readonly string[] = JSON.parse(readFileSync(index, 'utf8'))
       const changes: GoalChange[] = []
       for (const [nth, path] of paths.entries()) {
-        const change = await putBack(
-          root,
-          path,
-          readFileSync(join(copies, `${nth}`)),
-          relativeInside(directory, folder),
-        )
+        const copy = join(copies, `${nth}`)
+        // A run that was killed while it removed the copies had put all files back.
+        if (!existsSync(copy)) continue
+        const change = await putBack(root, path, readFileSync(copy), relativeInside(directory, folder))
         if (change !== null) changes.push(change)
       }
+      // First the index: without it, no later start undoes what a person has changed since.
+      rmSync(index)
       rmSync(copies, { recursive: true, force: true })
       return changes
     },

@@ -61,6 +61,15 @@ test.each<[string, () => Promise<unknown>, object]>([
   expect(await open().after()).toEqual([])
 })
 
+test('copies that a killed run has removed in part put nothing back, and stop no later start', async () => {
+  open().before([FILE])
+  await rm(join(home, 'records/persons/0'))
+  await writeFile(at(FILE), 'of the person')
+  expect(await open().after()).toEqual([])
+  expect(await readFile(at(FILE), 'utf8')).toBe('of the person')
+  expect(await readdir(join(home, 'records'))).toEqual([])
+})
+
 test('each thing that rounds made of it is kept under a name of its own', async () => {
   for (const text of ['one', 'two']) {
     open().before([FILE])
