@@ -146,13 +146,13 @@ function pause({ id, runner, asked }: RunningSession): Reply {
 
 function unpause(session: RunningSession): Reply {
   const { id, runner, asked } = session
-  if (asksAboutPlan(session)) return decide({ choice: PLAN_CHOICES.accept }, session)
-  if (!asked.isPaused) {
-    const decision = runner.state.decision === null ? '' : `; it asks a person to decide (${TO_DECIDE})`
-    return refused('not-paused', `${id} is not paused${decision}.`)
-  }
+  // A person who ends their own pause may not have seen the plan that is ready since.
+  if (asksAboutPlan(session) && !asked.isHeldByPause) return decide({ choice: PLAN_CHOICES.accept }, session)
+  const decision = runner.state.decision === null ? '' : `; it asks a person to decide (${TO_DECIDE})`
+  if (!asked.isPaused) return refused('not-paused', `${id} is not paused${decision}.`)
   if (!runner.tell({ type: 'unpaused' })) return NOBODY
   asked.unpause()
+  if (decision !== '') return done(`${id} is no longer paused${decision}.`)
   return done(runner.state.replan === null ? `${id} continues.` : `${id} continues after its plan is changed.`)
 }
 

@@ -338,6 +338,15 @@ describe('a plan that a person wants to see', () => {
     }
   })
 
+  test('is not accepted by the end of a pause: they may not have seen it yet', async () => {
+    const cue: Cue = { on: 'decision-asked', say: ['pause', 'unpause', 'decide stop'] }
+    const { events, codes, replies } = await openBuild().run([works], asked, [cue])
+    expect(codes).toEqual(['done', 'done', 'done'])
+    expect(replies[1]).toBe('s is no longer paused; it asks a person to decide (codemachine decide).')
+    expect(answers(events)).toEqual([['stop', null]])
+    expect(ofType(events, 'unpaused')).toHaveLength(1)
+  })
+
   test('is changed as they say, by replan too, and asked about again', async () => {
     for (const said of ['decide change Less of it', 'replan Less of it'] as const) {
       const build = openBuild()
