@@ -453,7 +453,7 @@ describe('what version 0.1 has written beside the journals', () => {
         ['window'],
         null,
       ])
-      expect([enter, mouse]).toEqual(['queue', true])
+      expect([enter, mouse]).toEqual([null, true])
       expect([publish, publishRemote]).toEqual(['no', null])
       expect([decideAfter, provider, maxFileSize, maxCost, verify]).toEqual([
         1_800_000,
