@@ -23,3 +23,8 @@ export function schemaPath(file: FileWithSchema): string {
 export function schemaAddress(file: FileWithSchema): string {
   return `https://unpkg.com/${packageJson.name}@${packageJson.version.split('.')[0]}/${schemaPath(file)}`
 }
+
+/** Returns the first line of a new TOML file, by which editors find its schema. */
+export function schemaLine(file: FileWithSchema): string {
+  return `#:schema ${schemaAddress(file)}\n`
+}

@@ -2,6 +2,7 @@ import { mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { schemaLine } from '../../base/schemas.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { parseToml, readToml, type TomlNode, tomlNodeAt, tomlTree, tomlValue } from '../../platform/toml.ts'
 import { checkToml, type TomlMistake } from '../../platform/toml-check.ts'
@@ -77,8 +78,9 @@ export function personFile({ configHome }: { configHome: string }): string {
  */
 export async function keepSetting(place: { configHome: string }, setting: string, value: string): Promise<string> {
   const path = personFile(place)
-  const { text } = (await readToml(path, { name: path })) ?? { text: '' }
-  const written = withTomlValue(text, setting.split('.'), value, { name: path })
+  const file = await readToml(path, { name: path })
+  const line = file === null ? schemaLine('config.toml') : ''
+  const written = line + withTomlValue(file?.text ?? '', setting.split('.'), value, { name: path })
   try {
     await mkdir(dirname(path), { recursive: true })
     // A file that is a link into a folder of dotfiles stays one.

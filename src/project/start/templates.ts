@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readOwnPrompt, readUsualPrompt } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { schemaLine } from '../../base/schemas.ts'
 import { nearestName } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/shapes/agent.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
@@ -136,12 +137,12 @@ async function writeMode(root: string, name: string): Promise<void> {
   const path = join(root, FILE)
   const read = await readTextFile(path, MOST_BYTES)
   if (read.kind === 'broken') throw new UserError('CM0201', `${FILE}: ${read.problem}`)
-  const text = read.kind === 'gone' ? '' : read.text
+  const [line, text] = read.kind === 'gone' ? [schemaLine(FILE), ''] : ['', read.text]
   try {
     await writeFileInside(
       root,
       FILE,
-      withTomlValue(text, ['mode'], name, { name: FILE }),
+      line + withTomlValue(text, ['mode'], name, { name: FILE }),
       read.kind === 'text' ? read.state.mode : MODE,
     )
   } catch (error) {

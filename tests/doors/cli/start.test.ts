@@ -263,5 +263,7 @@ test('on the screen /templates chooses what /start starts, once a person says th
   await terminal.until('Type a goal')
   await type('/exit')
   expect(await terminal.ended).toEqual({ exitCode: 0 })
-  expect(await readFile(join(scene.place.directory, 'codemachine.toml'), 'utf8')).toBe('mode = "goal"\n')
+  expect(await readFile(join(scene.place.directory, 'codemachine.toml'), 'utf8')).toMatch(
+    /^#:schema .*\nmode = "goal"\n$/,
+  )
 })

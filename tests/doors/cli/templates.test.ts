@@ -45,7 +45,10 @@ To choose another one: codemachine templates select <name>
   expect(await run(place, 'templates', 'select', 'goal')).toBe(
     'codemachine.toml says so now: start starts a session of the template goal.\n',
   )
-  expect(await readFile(file(place), 'utf8')).toBe('mode = "goal"\n')
+  const [address, ...lines] = (await readFile(file(place), 'utf8')).split('\n')
+  expect(lines).toEqual(['mode = "goal"', ''])
+  const schemas: { file: string; address: string }[] = JSON.parse(await run(place, 'settings', 'schema', '--json'))
+  expect(address).toBe(`#:schema ${schemas.find(each => each.file === 'codemachine.toml')?.address}`)
   expect((await stat(file(place))).mode & 0o777).toBe(0o644)
   expect(await run(place, 'templates', 'list')).toContain('* goal    ')
   expect(JSON.parse(await run(place, 'templates', 'list', '--json'))).toMatchObject([
@@ -65,7 +68,7 @@ To choose another one: codemachine templates select <name>
   expect(await refusal(place, 'start', '--yes', '--template', 'change')).toMatch(/^A specification cannot start/)
   expect(await refusal(place, 'queue', 'add', '--template', 'change')).toMatch(/^A specification cannot start/)
   expect(await run(place, 'templates', 'select', 'goal', '-C', place.directory)).toBe(
-    'goal is chosen already (codemachine.toml:1).\n',
+    'goal is chosen already (codemachine.toml:2).\n',
   )
 })
 

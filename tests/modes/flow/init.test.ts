@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeF
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { schemaAddress } from '../../../src/base/schemas.ts'
 import { readFlowFile, workflowNamed } from '../../../src/modes/flow/file/file.ts'
 import { freeze } from '../../../src/modes/flow/file/freeze.ts'
 import { initFlow } from '../../../src/modes/flow/file/init.ts'
@@ -65,6 +66,8 @@ describe('init', () => {
       expect(prompts.length).toBeGreaterThan(2)
       for (const path of prompts) expect((await folder.read(path)).length).toBeGreaterThan(200)
     }
+    for (const path of paths.filter(path => path.endsWith('.toml')))
+      expect((await folder.read(path)).split('\n')[0]).toBe(`#:schema ${schemaAddress('workflow')}`)
     expect(await folder.read('.codex-flow/runtime/.gitignore')).toBe('*\n')
     expect(await folder.read('.codex-flow/flow.toml')).toContain('[[workflows.commit_flow.steps]]\n  use = "commit"\n')
   })

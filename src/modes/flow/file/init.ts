@@ -3,6 +3,7 @@ import { access, lstat, opendir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, writing } from '../../../base/errors.ts'
 import { packageFile } from '../../../base/package.ts'
+import { schemaLine } from '../../../base/schemas.ts'
 import { formatBytes, utf8Text } from '../../../base/text.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
 import {
@@ -51,8 +52,12 @@ const MOST_LEVELS = 16
 export async function initFlow({ directory, templates, force }: InitOptions): Promise<readonly LaidFile[]> {
   const root = await realWorkDirectory(directory)
   const found = await readTemplates(templates ?? packageFile(SHIPPED))
+  const isOurs = (path: string) => templates === null && path.endsWith('.toml')
   const files = [...found, IGNORE]
-    .map(({ path, text }) => ({ path: `${FLOW_FOLDER}/${path}`, text }))
+    .map(({ path, text }) => ({
+      path: `${FLOW_FOLDER}/${path}`,
+      text: isOurs(path) ? `${schemaLine('workflow')}${text}` : text,
+    }))
     .sort((a, b) => (a.path < b.path ? -1 : 1))
   const states: LaidFile['state'][] = []
   for (const file of files) states.push(await stateFor(root, file, force))

@@ -52,7 +52,7 @@ test('Enter queues once that is chosen, Alt+Up takes back, and what is queued be
   expectOnceEach(terminal, ['_1 ───', '_1 ended ─', '_2 ───', '_2 ended ─'])
   expect(terminal.all().join('\n')).toMatch(/_1 ended ─[\s\S]*_2 ─+╮\n│ write the docs /)
   expect(scene.memory('MAIN.md', 2)).toContain('write the docs')
-  expect(settingsOf(scene.place)).toBe('screen.enter = "queue"\n')
+  expect(settingsOf(scene.place)).toMatch(/^#:schema .*\nscreen.enter = "queue"\n$/)
 })
 
 promise('O71')
