@@ -198,22 +198,22 @@ export function limitsAtResume(state: SessionState, options: LimitOptions, setti
     case 'rounds':
       throw new UserError(
         'CM0401',
-        `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; give it more with --rounds.`,
+        `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; raise the total with --rounds.`,
       )
     case 'time':
       throw new UserError(
         'CM0401',
-        `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; give it more with --max-time.`,
+        `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; raise the total with --max-time.`,
       )
     case 'tokens':
       throw new UserError(
         'CM0401',
-        `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
+        `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; raise the total with --max-tokens.`,
       )
     case 'cost':
       throw new UserError(
         'CM0401',
-        `${state.id} has cost ${formatCost(used.cost ?? 0)}, which is all of its --max-cost ${costAsTyped(limits.cost ?? 0)}; give it more with --max-cost.`,
+        `${state.id} has cost ${formatCost(used.cost ?? 0)}, which is all of its --max-cost ${costAsTyped(limits.cost ?? 0)}; raise the total with --max-cost.`,
       )
     default:
       return unreachable(reached)

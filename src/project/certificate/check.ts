@@ -154,7 +154,10 @@ async function lookAtSigners(
 
 function globsOf({ session: { lookedAt } }: Bundle, name: string): string[] {
   if (lookedAt.length <= MOST_GLOBS && lookedAt.every(glob => glob.length <= LONGEST_GLOB)) return lookedAt
-  throw new UserError('CM0703', `${name} names too many ignored files, or one too long: lookedAt.`)
+  throw new UserError(
+    'CM0703',
+    `${name} has more than ${MOST_GLOBS} patterns of ignored files in lookedAt, or one of more than ${LONGEST_GLOB} characters.`,
+  )
 }
 
 /** Returns the files of its checks. They may be only in the folder of the checks. */

@@ -86,7 +86,10 @@ async function placeHere(
   const url = repo ?? (await remoteHere())
   const place = placeAtHost(url)
   if (place === null)
-    throw new UserError('CM1205', 'The repository is on no host that has issues; use the https address of the issue.')
+    throw new UserError(
+      'CM1205',
+      'The address of the repository names no host with owner and name; use the https address of the issue.',
+    )
   return { place, number: Number(number) }
   async function remoteHere(): Promise<string> {
     const checkout = await openCheckout(directory, world.env)

@@ -207,7 +207,9 @@ async function begun(
       const { text, code } = readShownError(said.slice(-MOST_SAID))
       throw new UserError(
         code ?? 'CM0614',
-        text === '' ? `It ended with exit code ${start.exitCode}.` : oneLine(text, MOST_SAID),
+        text === ''
+          ? `The background process ended with exit code ${start.exitCode} and said nothing.`
+          : oneLine(text, MOST_SAID),
       )
     }
   }

@@ -134,7 +134,9 @@ async function findAmong(
 }
 
 function ambiguous(what: string, names: string): UserError {
-  return new UserError('CM0604', `${what}, of the checkout and its worktrees; name the worktree, too.`, { hint: names })
+  return new UserError('CM0604', `${what} of the checkout and its worktrees; write the worktree's name before it.`, {
+    hint: names,
+  })
 }
 
 /**

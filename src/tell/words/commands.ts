@@ -148,7 +148,8 @@ export function costAsTyped(amount: number): string {
 
 /** Says why a run begins no queued prompt: it has used up one of its limits. */
 export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
-  return `The queue (${waiting}) does not start: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
+  const prompts = waiting === 1 ? '1 prompt waits' : `${waiting} prompts wait`
+  return `The queue does not start (${prompts}): the run has used up its ${limitAsTyped(name, limit)}, which is for all its sessions together.`
 }
 
 // A browser page has no platform: it shows commands for a Unix shell.

@@ -113,7 +113,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'session-resumed': describeResumption,
   'session-moved': ({ worker, host, epoch }) =>
     describe(
-      `the worker ${oneLine(worker, NAME_CHARS)} on ${oneLine(host, NAME_CHARS)} takes the session over (epoch ${epoch})`,
+      `the worker ${oneLine(worker, NAME_CHARS)} on ${oneLine(host, NAME_CHARS)} takes over the session (takeover ${epoch})`,
       'strong',
     ),
   'settings-taken': ({ changes }) => describe(describeTaken(changes)),
@@ -419,7 +419,7 @@ function describeSteering(
 
 /** Describes a person's request to change the plan. */
 function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Description {
-  const then = goesOn ? ', and continues with it' : ''
+  const then = goesOn ? '; the session then continues' : ''
   return describe(`a person asked to change the plan${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 

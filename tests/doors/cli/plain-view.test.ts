@@ -74,7 +74,7 @@ describe('each event is a line', () => {
   const expected: Record<SessionEvent['type'], string> = {
     'session-created': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n${OFFER}`,
     'session-resumed': 'session 20261120_1 continues  build X  (at most 30 rounds, no gates)\n',
-    'session-moved': 'the worker w2 on night-desk-2 takes the session over (epoch 2)\n',
+    'session-moved': 'the worker w2 on night-desk-2 takes over the session (takeover 2)\n',
     'settings-taken':
       'new settings: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
     'keep-awake': 'kept awake by systemd-inhibit\n',
@@ -247,7 +247,7 @@ describe('each event is a line', () => {
     'what a round had left running': 'warning: The disk is nearly full.\n',
     'several warnings': '2 warnings: details: codemachine status; fixes: codemachine doctor\n',
     'goes on by itself': 'nobody answered: continuing\n',
-    'goes on by a changed plan': 'a person asked to change the plan, and continues with it: Do the docs first.\n',
+    'goes on by a changed plan': 'a person asked to change the plan; the session then continues: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
     'a command with a short secret': `run with STRIPE_API_KEY: failed (exit code 22), 40 ms: ./charge
           its output is withheld: a secret in it is too short to be found

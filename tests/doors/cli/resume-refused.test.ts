@@ -44,42 +44,42 @@ async function refusal(place: TestPlace, ...args: string[]): Promise<[number | n
 
 describe('a limit that is used up already is refused, and nothing is begun', () => {
   test.each<[string, Partial<SessionLimits>, string[], string]>([
-    ['the rounds of the journal', { rounds: 5 }, [], 'has used 5 of its 5 rounds; give it more with --rounds.'],
+    ['the rounds of the journal', { rounds: 5 }, [], 'has used 5 of its 5 rounds; raise the total with --rounds.'],
     [
       'fewer rounds than were used',
       { rounds: 20 },
       ['--rounds', '3'],
-      'has used 5 of its 3 rounds; give it more with --rounds.',
+      'has used 5 of its 3 rounds; raise the total with --rounds.',
     ],
     [
       'the time of the journal',
       { timeMs: 120 * MINUTE },
       [],
-      'has worked for 2 h 3 min, which is all of its --max-time 2h; give it more with --max-time.',
+      'has worked for 2 h 3 min, which is all of its --max-time 2h; raise the total with --max-time.',
     ],
     [
       'less time than was used',
       { rounds: 20 },
       ['--max-time', '1h30m'],
-      'has worked for 2 h 3 min, which is all of its --max-time 1h30m; give it more with --max-time.',
+      'has worked for 2 h 3 min, which is all of its --max-time 1h30m; raise the total with --max-time.',
     ],
     [
       'the tokens of the journal',
       { tokens: 45_210 },
       [],
-      'has used 45.2k tokens, which is all of its --max-tokens 45210; give it more with --max-tokens.',
+      'has used 45.2k tokens, which is all of its --max-tokens 45210; raise the total with --max-tokens.',
     ],
     [
       'fewer tokens than were used',
       { tokens: 5_000_000 },
       ['--max-tokens', '40k'],
-      'has used 45.2k tokens, which is all of its --max-tokens 40k; give it more with --max-tokens.',
+      'has used 45.2k tokens, which is all of its --max-tokens 40k; raise the total with --max-tokens.',
     ],
     [
       'one limit, while another has been given more',
       { rounds: 5, timeMs: 120 * MINUTE },
       ['--rounds', '50'],
-      'has worked for 2 h 3 min, which is all of its --max-time 2h; give it more with --max-time.',
+      'has worked for 2 h 3 min, which is all of its --max-time 2h; raise the total with --max-time.',
     ],
   ])('%s', async (_what, limits, args, said) => {
     await using place = await makePlace('')

@@ -68,7 +68,7 @@ test('there is nothing to resume in a new directory, after a session that is don
   const { exitCode, stderr } = await scene.run('resume')
   expect([exitCode, stderr]).toEqual([
     2,
-    expect.stringMatching(/_1 has used 1 of its 1 rounds; give it more with --rounds\. \(CM0401\)\n$/),
+    expect.stringMatching(/_1 has used 1 of its 1 rounds; raise the total with --rounds\. \(CM0401\)\n$/),
   ])
   await scene.run('resume', '--rounds', '2')
   expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
@@ -128,7 +128,7 @@ test('the limits of a session hold when it goes on, whatever is set meanwhile; a
   await scene.run('--rounds', '1', '--max-time', '8h', 'build X')
   await writeFile(join(scene.place.directory, 'codemachine.toml'), 'rounds = 7\nmax_tokens = "1M"\n')
   expect((await scene.run('resume')).stderr).toMatch(
-    /_1 has used 1 of its 1 rounds; give it more with --rounds\. \(CM0401\)\n$/,
+    /_1 has used 1 of its 1 rounds; raise the total with --rounds\. \(CM0401\)\n$/,
   )
   const second = await scene.run('resume', '--json', '--rounds', '2')
   expect(second.exitCode).toBe(3)

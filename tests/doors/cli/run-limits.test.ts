@@ -21,7 +21,8 @@ test('the limits of a run are for all of its sessions; what waits when nothing i
     { goal: 'two', limits: { rounds: 2 }, run: run(1) },
     { goal: 'four', limits: { rounds: 1 }, run: run(2) },
   ])
-  const said = 'The queue (2) does not start: the run has used up its --rounds 3, which is for all of its sessions.'
+  const said =
+    'The queue does not start (2 prompts wait): the run has used up its --rounds 3, which is for all its sessions together.'
   expect(eventsOf(events, 'warning').filter(({ message }) => message === said)).toHaveLength(1)
   expect((await scene.run('report', '--md')).stdout).toContain(said)
   const { stdout } = await scene.run('queue', 'list')

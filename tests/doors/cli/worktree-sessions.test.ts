@@ -156,7 +156,7 @@ test('an id that several worktrees have is refused with the names of each, and s
       exitCode: 2,
       stdout: '',
       stderr: [
-        'codemachine: "20261120_1" may mean 4 sessions, of the checkout and its worktrees; name the worktree, too. (CM0604)',
+        `codemachine: "20261120_1" may mean 4 sessions of the checkout and its worktrees; write the worktree's name before it. (CM0604)`,
         '  .:20261120_1, api:20261120_1, docs:20261120_1, ui:20261120_1\n',
       ].join('\n'),
     })
@@ -215,7 +215,7 @@ test('questions of all worktrees are shown in the checkout, and an answer goes w
   ])
   expect(await codemachineHere(place, ['questions', 'answer', 'Q1', 'blue'])).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('"Q1" may mean 3 questions, of the checkout and its worktrees; name the worktree'),
+    stderr: expect.stringContaining('"Q1" may mean 3 questions of the checkout and its worktrees; write the worktree'),
   })
   expect(await typed(place, 'questions', 'answer', 'docs:20261120_1/Q1', 'blue')).toBe(
     'Answered docs:20261120_1/Q1: blue\nIt waits in the queue of that worktree as 000001, and becomes a session of its own.\n',

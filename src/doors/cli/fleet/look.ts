@@ -162,7 +162,7 @@ export async function fleetList(
   const states = state.map(typed => {
     const known = FLEET_STATES.find(each => each === typed)
     if (known === undefined)
-      throw new UserError('CM0103', `--state ${said(typed)}: there are ${FLEET_STATES.join(', ')}.`)
+      throw new UserError('CM0103', `--state ${said(typed)} is no state; use one of ${FLEET_STATES.join(', ')}.`)
     return known
   })
   await using database = await readyDatabase(context, queue)

@@ -130,7 +130,7 @@ export function addAgents(program: Command, does: Does): void {
 export function addSettings(program: Command, does: Does): void {
   program
     .command('settings')
-    .description('settings files, for your editor')
+    .description('JSON Schemas with which your editor checks settings and other files')
     .command('schema')
     .description('list the files that an editor can check and complete, or print the JSON Schema (draft-07) of one')
     .addOption(new Option('--file <file>', 'print the schema of this file').choices(Object.keys(FILES_WITH_SCHEMA)))
