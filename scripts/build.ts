@@ -230,10 +230,8 @@ const LOADED_TOGETHER = {
 }
 
 const builtOf = await hashOf(['package.json', 'package-lock.json', 'scripts/**/*.ts', 'src/**/*'])
-if (process.argv.includes('--if-changed') && (await readFile(BUILT_OF, 'utf8').catch(() => '')) === builtOf) {
-  console.log('dist is of these sources.')
+if (process.argv.includes('--if-changed') && (await readFile(BUILT_OF, 'utf8').catch(() => '')) === builtOf)
   process.exit()
-}
 await rm('dist', { recursive: true, force: true })
 // What is typed is one small file, which answers --version by itself.
 const typed = await bundle({ bin: 'src/bin.ts', 'codex-flow': 'src/codex-flow.ts' }, { external: ['./entry.js'] })

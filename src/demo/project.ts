@@ -42,7 +42,7 @@ interface ContractCheck {
  * sentence, the sixth claims and is proved. `watchable` sends text at reading speed.
  */
 export function demoScript(pace: 'instant' | 'watchable'): Script {
-  const deltaMs = pace === 'watchable' ? 30 : 0
+  const deltaMs = pace === 'watchable' ? 10 : 0
   const rounds = sources.json<readonly Round[]>('rounds.json')
   const sentences = sources.json<readonly ContractSentence[]>('contract.json')
   return agentsScript({
