@@ -12,10 +12,11 @@ import { packageFile } from '../../base/package.ts'
 import type { Provider } from '../../core/shapes/provider.ts'
 import { askProvider } from '../../engines/ask-provider.ts'
 import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../../platform/end-processes.ts'
+import { keepAwake } from '../../platform/keep-awake.ts'
 import { isStillRunning, loadOfMachine, startTimeOf } from '../../platform/processes.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
 import type { Check, Finding } from '../../tell/words/doctor.ts'
-import { findGit } from '../../workspace/git/find-git.ts'
+import { findGit, writableIn } from '../../workspace/git/find-git.ts'
 import { findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
 import { enginesNamed, reachOf, recordsInReach } from '../engine-of-project.ts'
 import { settingsOf } from '../open-run.ts'
@@ -146,6 +147,17 @@ export async function checkNode({ platform, arch, node }: World): Promise<Findin
   if (MEASURED.includes(platform)) return [ok('node', message)]
   const mend = 'Name a codex that you have built yourself with --codex-bin, or use Linux, macOS or Windows.'
   return [warning('node', `${message}, for which there is no codex`, mend)]
+}
+
+/** Says whether a run can keep this machine awake. A server never sleeps, so it is no warning if it cannot. */
+export async function checkSleep(world: World, directory: string): Promise<Finding[]> {
+  const { platform, env, pid, clock } = world
+  const where = await writableIn(directory, env)
+  await using kept = await keepAwake({ platform, env, pid, clock, where })
+  const able = kept.problem === null
+  return [
+    ok('node', able ? `runs keep this machine awake by ${kept.by}` : `runs cannot block sleep here: ${kept.problem}`),
+  ]
 }
 
 /** Finds processes that killed runs of codemachine left in any work directory. */

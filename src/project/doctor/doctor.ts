@@ -18,6 +18,7 @@ import {
   checkProviders,
   checkRecords,
   checkSettings,
+  checkSleep,
   type OnLate,
   openCheckRun,
   problem,
@@ -61,6 +62,7 @@ export async function* examine(
     run.look('records', LOOK_MS, () => checkRecords(world, directory)),
     run.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(world)])),
     run.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
+    run.look('node', ASK_MS, () => checkSleep(world, directory ?? run.temporary)),
     directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
   ]
   const codex = settings.value ? checkCodex(run, settings.value, directory ?? run.temporary, deadline) : null

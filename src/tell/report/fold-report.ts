@@ -273,7 +273,10 @@ export class ReportFold {
           for (const message of [event.message, ...(event.more ?? [])]) this.#remark(message)
         break
       case 'keep-awake':
-        if (event.problem !== null) this.#remarkOn(event)
+        if (event.problem === null) break
+        // A run does not say it: a server never sleeps.
+        if (event.by === null) this.#remark(`Could not block sleep on this machine: ${event.problem}`)
+        else this.#remarkOn(event)
         break
       case 'settings-taken':
       case 'model-rerouted':

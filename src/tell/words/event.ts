@@ -292,10 +292,10 @@ function whoProves({ checking }: SessionState): string {
   return checking?.kind === 'contract' ? checking.role : 'reviewer'
 }
 
-function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
+function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description | null {
+  // A server never sleeps, and lacks the tools to block it: doctor says it once.
+  if (by === null) return null
   const why = problem === null ? '' : `: ${text(problem)}`
-  // A server never sleeps, and lacks the tools to block it.
-  if (by === null) return describe(`could not block sleep on this machine${why}`, 'quiet')
   return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 

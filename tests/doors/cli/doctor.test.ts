@@ -150,6 +150,7 @@ describe.concurrent('codemachine doctor', () => {
     const plain = await codemachine(place, ['doctor'])
     expect(plain.exitCode).toBe(4)
     expect(plain.stdout).toMatch(/^ok {7}node {10}Node \d+/)
+    expect(plain.stdout).toMatch(/^ok {7}node {10}runs (?:keep this machine awake|cannot block sleep)/m)
     expect(plain.stdout).toMatch(/\nproblem {2}login {9}codex is not logged in\. \(CM0302\)\n {23}→ Log in: .*login\n/)
     expect(plain.stdout).toContain('codemachine cannot work here until 1 problem is fixed')
     const coloured = await codemachine(place, ['doctor'], { env: { NO_COLOR: '', FORCE_COLOR: '1' } })
