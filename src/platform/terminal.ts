@@ -121,6 +121,8 @@ export interface TerminalProgram {
   /** Its abort reason is the signal to send; SIGKILL follows after 2 s. */
   signal: AbortSignal
   clock: Clock
+  /** Its output goes to stderr alone: stdout holds JSON. */
+  onStderr?: boolean
 }
 
 /**
@@ -130,7 +132,7 @@ export interface TerminalProgram {
 export async function runInTerminal(
   program: string,
   args: readonly string[],
-  { directory, env, input, signal, clock }: TerminalProgram,
+  { directory, env, input, signal, clock, onStderr = false }: TerminalProgram,
 ): Promise<TerminalEnd> {
   const { execa } = await import('execa')
   const child = execa(program, args, {
@@ -139,7 +141,7 @@ export async function runInTerminal(
     forceKillAfterDelay: false,
     cwd: directory,
     env,
-    stdout: 'inherit',
+    stdout: onStderr ? 2 : 'inherit',
     stderr: 'inherit',
     ...(input === null ? { stdin: 'inherit' } : { input }),
   })

@@ -307,6 +307,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['flow init', 'a first workflow, with its prompts'],
     ['flow run .codex-flow/workflows/commit.workflow.toml', 'replay what was recorded'],
     ['flow run .codex-flow/workflows/commit.workflow.toml --no-mock', 'run it for real'],
+    ['flow run commit --mock', 'by the name that `flow list` prints'],
     ['flow run x.workflow.toml --dry-run', 'only the command lines and inputs'],
     ['flow run x.workflow.toml --no-mock --var diff=@my.diff', 'with a value from a file'],
     ['flow validate', 'every mistake, with line and column'],

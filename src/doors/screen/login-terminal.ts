@@ -7,19 +7,21 @@ import { askHidden } from './terminal/hidden-field.ts'
 /**
  * Has codex log somebody in on the terminal, which the caller has; before it opens a browser a person is told how else.
  * @param key for `api-key`; null: codex reads it from standard input
+ * @param onStderr whether codex writes to stderr alone
  */
 export async function logInOnTerminal(
   { stderr }: Pick<CliContext, 'stderr'>,
   place: LoginPlace,
   way: LoginWay,
   key: string | null,
+  onStderr = false,
 ): Promise<LoginEnd> {
   return await logIn(place, {
     way,
     key,
-    inTerminal: async (...program) => {
+    inTerminal: async (program, args, how) => {
       if (way === 'browser') stderr.write(WITHOUT_BROWSER)
-      return await runInTerminal(...program)
+      return await runInTerminal(program, args, { ...how, onStderr })
     },
   })
 }

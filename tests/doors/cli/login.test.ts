@@ -85,8 +85,13 @@ describe('codemachine login', () => {
     expect(existsSync(loginFile(place))).toBe(false)
     const first = await withKey(place)
     expect(first).toMatchObject({ exitCode: 0, stdout: 'Logged in: an API key. Rounds now use it.\n' })
-    const second = await withKey(place, 'sk-another\n')
+    const second = await codemachine(place, ['login', '--with-api-key', '--json'], { input: 'sk-another\n' })
     expect(second.exitCode).toBe(0)
+    expect(JSON.parse(second.stdout)).toEqual({
+      v: 1,
+      message: 'Logged in: an API key. Rounds now use it.',
+      login: 'in',
+    })
     expect(JSON.parse(readFileSync(loginFile(place), 'utf8'))).toMatchObject({ OPENAI_API_KEY: 'sk-another' })
     expect([first, second].map(({ stdout, stderr }) => stdout + stderr).join('')).not.toMatch(/sk-proj|sk-another/)
     const holding = readdirSync(place.root, { recursive: true, withFileTypes: true })

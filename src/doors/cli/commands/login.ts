@@ -5,7 +5,7 @@ import type { CliContext } from '../../screen/cli-context.ts'
 import { askKey, logInOnTerminal } from '../../screen/login-terminal.ts'
 import { type LookFlags, printDone } from '../flags.ts'
 
-interface LoginFlags {
+interface LoginFlags extends Pick<LookFlags, 'json'> {
   deviceAuth?: true
   withApiKey?: true
   codexBin?: string
@@ -25,10 +25,9 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
   if (remark !== null) context.stderr.write(`codemachine: ${remark}\n`)
   const typed = way === 'api-key' && context.stdin.isTTY ? await askKey(context) : null
   if (typed?.kind === 'left') return left(context, typed.interrupted, 'No key was typed.')
-  const end = await logInOnTerminal(context, place, way, typed?.key ?? null)
+  const end = await logInOnTerminal(context, place, way, typed?.key ?? null, flags.json === true)
   if (end.kind === 'not') return left(context, end.interrupted, withoutLogin(end))
-  context.stdout.write(`${afterLogin(end.login, await homeOfRounds(place))}\n`)
-  return 0
+  return printDone(context, flags, afterLogin(end.login, await homeOfRounds(place)), { login: end.login.kind })
 }
 
 function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: string): number {
@@ -38,10 +37,7 @@ function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: st
 }
 
 /** `codemachine login status`: what rounds use; 4 if nobody is logged in there. */
-export async function loginStatus(
-  context: CliContext,
-  flags: Pick<LoginFlags, 'codexBin'> & Pick<LookFlags, 'json'>,
-): Promise<number> {
+export async function loginStatus(context: CliContext, flags: Pick<LoginFlags, 'codexBin' | 'json'>): Promise<number> {
   const rounds = await loginOfRounds(await openLoginPlace(context, flags))
   if ('problem' in rounds) throw new UserError('CM0302', rounds.problem, { exitCode: 4 })
   printDone(context, flags, roundsUse(rounds), { login: rounds.login.kind })
@@ -49,10 +45,7 @@ export async function loginStatus(
 }
 
 /** `codemachine logout`: takes the login away that was made for codemachine, and says what rounds use then. */
-export async function logout(
-  context: CliContext,
-  flags: Pick<LoginFlags, 'codexBin'> & Pick<LookFlags, 'json'>,
-): Promise<number> {
+export async function logout(context: CliContext, flags: Pick<LoginFlags, 'codexBin' | 'json'>): Promise<number> {
   const place = await openLoginPlace(context, flags)
   const wasIn = await logOut(place)
   return printDone(context, flags, afterLogout(wasIn, await loginOfRounds(place)))

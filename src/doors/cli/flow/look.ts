@@ -5,7 +5,7 @@ import { dryRunOf } from '../../../modes/flow/file/mock-script.ts'
 import { type AgentWork, commandLineOf, type FlowPlan, type FlowStep } from '../../../modes/flow/file/plan.ts'
 import { findRecording } from '../../../modes/flow/file/recording.ts'
 import { type GivenValues, readValues, type SecretIn } from '../../../modes/flow/file/variables.ts'
-import { flowFilesAround, type LookedFlow, lookAtFlow } from '../../../modes/flow/start/look.ts'
+import { flowFilesAround, flowTyped, type LookedFlow, lookAtFlow } from '../../../modes/flow/start/look.ts'
 import { flowRootOf, lineOfMistake, mistakesIn, secretInBy } from '../../../modes/flow/start/prepare.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { redactorOfProject } from '../../../project/secrets/redactor.ts'
@@ -15,7 +15,7 @@ import { here, shellWord } from '../../../tell/words/commands.ts'
 import { formatCount, formatSpan } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, readAll } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, printDone, readAll } from '../flags.ts'
 import { inColumns } from '../output.ts'
 
 /** What names the values of a workflow and the workflow of a file, as typed. */
@@ -29,7 +29,7 @@ export interface FlowLookFlags extends DirectoryFlags {
 }
 
 /** What may be said to `flow init`, as typed. */
-interface FlowInitFlags extends DirectoryFlags {
+interface FlowInitFlags extends LookFlags {
   dir?: string
   templatesDir?: string
   force?: true
@@ -50,8 +50,8 @@ export async function flowInit(context: CliContext, flags: FlowInitFlags): Promi
   const paths = files.map(({ path }) => path)
   const first = paths.find(path => path === SAMPLE) ?? paths.find(path => IS_WORKFLOW.test(path)) ?? SAMPLE
   const laid = inColumns(files.map(({ path, state }) => [WHAT_BECAME[state], shown(path)])).join('\n')
-  context.stdout.write(`${laid}\n\n${(await whatNext(context, directory, first)).join('\n')}\n`)
-  return 0
+  const words = `${laid}\n\n${(await whatNext(context, directory, first)).join('\n')}`
+  return printDone(context, flags, words, { directory, files })
 }
 
 /** What a person can type with a workflow that was laid down, each line as it works now. */
@@ -138,7 +138,7 @@ export async function flowValidate(
     })
   }
   const flows: LookedFlow[] = []
-  for (const file of named) flows.push(await lookAtFlow(file, look))
+  for (const each of named) flows.push(await lookAtFlow((await flowTyped(each, look)).file, look))
   const exitCode = flows.some(({ mistakes }) => mistakes.length > 0) ? 2 : 0
   if (flags.json) return print(context, `${JSON.stringify(flows.map(dataOf))}\n`, exitCode)
   return print(context, flows.map(flow => `${linesOfLook(flow).map(safeText).join('\n')}\n`).join(''), exitCode)
@@ -161,12 +161,10 @@ function dataOf({ file, mock, plans, mistakes, missing }: LookedFlow) {
 }
 
 /** `flow show`: the steps of a workflow, as they would run. */
-export async function flowShow(context: CliContext, file: string, flags: FlowLookFlags): Promise<number> {
-  const look = {
-    ...(await lookOf(context, flags)),
-    workflow: flags.workflow ?? null,
-    given: await givenValues(context, flags),
-  }
+export async function flowShow(context: CliContext, typed: string, flags: FlowLookFlags): Promise<number> {
+  const place = await lookOf(context, flags)
+  const { file, workflow } = await flowTyped(typed, place)
+  const look = { ...place, workflow: flags.workflow ?? workflow, given: await givenValues(context, flags) }
   const { plans, mock, mistakes, missing } = await lookAtFlow(file, look)
   const [plan] = plans
   if (plan === undefined || mistakes.length > 0) throw mistakesIn(mistakes)
@@ -223,12 +221,13 @@ function print({ stdout }: CliContext, text: string, exitCode = 0): number {
 }
 
 /** Finds the secrets of the environment and of the project there. */
-export async function secretInProject(context: CliContext, flags: FlowLookFlags): Promise<SecretIn> {
+async function secretInProject(context: CliContext, flags: FlowLookFlags): Promise<SecretIn> {
   const [own] = await recordsAround({ ...context, directory: directoryOf(context, flags) })
   return secretInBy(own === undefined ? redactorOfEnvironment(context) : redactorOfProject(context, own))
 }
 
-async function lookOf(context: CliContext, flags: FlowLookFlags) {
+/** Means to look at the workflows there. */
+export async function lookOf(context: CliContext, flags: FlowLookFlags) {
   const secretIn = await secretInProject(context, flags)
   return {
     directory: directoryOf(context, flags),
@@ -239,7 +238,7 @@ async function lookOf(context: CliContext, flags: FlowLookFlags) {
 }
 
 /** The engines of other makers that the person's settings know. */
-export async function knownEngines(context: CliContext, flags: FlowLookFlags): Promise<readonly string[]> {
+async function knownEngines(context: CliContext, flags: FlowLookFlags): Promise<readonly string[]> {
   const { engines } = await settingsOf(context, directoryOf(context, flags), {}, { withoutProject: true })
   return [...engines.keys()]
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
-import { type Does, eachTyped, withDirectory, withLook, withoutContract, withRunFlags } from '../flags.ts'
+import { type Does, eachTyped, withLook, withoutContract, withRunFlags } from '../flags.ts'
 import { withSmallHeap } from '../program/parts.ts'
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
@@ -22,7 +22,7 @@ export function addFlow(flow: Command, does: Does): void {
   const { parent } = flow
   const load = () => import('./look.ts')
   flow.description(parent === null ? `W${WHAT.slice(1)}.` : WHAT).addHelpText('after', EXIT_CODES)
-  withDirectory(flow.command('init'))
+  withLook(flow.command('init'))
     .description('create .codex-flow: a workflow, its prompts, and a sample recording; existing files stay')
     .option('--dir <path>', 'in which .codex-flow is made (the top of the git repository, or here)')
     .option('--templates-dir <path>', 'a folder with your own prompts, instead of the shipped ones')
@@ -33,11 +33,11 @@ export function addFlow(flow: Command, does: Does): void {
     .description('the workflows of this project')
     .action(does(async () => (await load()).flowList))
   withValues(withLook(flow.command('validate')))
-    .argument('[file...]', 'a workflow file; without one, all of the project')
+    .argument('[file...]', 'a workflow file, or a name of `list`; without one, all of the project')
     .description('list every mistake of a workflow, with its line and column')
     .action(does(async () => (await load()).flowValidate))
   withValues(withLook(flow.command('show')))
-    .argument('<file>', 'a workflow file')
+    .argument('<file>', 'a workflow file, or a name of `list`')
     .description('the steps of a workflow, in order')
     .action(does(async () => (await load()).flowShow))
 }
@@ -47,7 +47,7 @@ function addFlowRun(flow: Command, does: Does): void {
   const said = new Set<string>()
   const command = flow
     .command('run')
-    .argument('<file>', `a workflow file, such as ${SAMPLE}`)
+    .argument('<file>', `a workflow file, such as ${SAMPLE}, or a name of \`list\``)
     .description('run a workflow: replay what was recorded (mock), or for real')
     .option('--mock', 'replay recordings: no model is asked, nothing is run')
     .option('--no-mock', 'run it for real (without either: as the file says, else --mock)')

@@ -3,6 +3,7 @@ import { nearestName } from '../../../base/text.ts'
 import { exitCodeOf } from '../../../core/events/outcome.ts'
 import { type DryStep, dryRunOf } from '../../../modes/flow/file/mock-script.ts'
 import { type FlowPlan, flowOptionsOf } from '../../../modes/flow/file/plan.ts'
+import { flowTyped } from '../../../modes/flow/start/look.ts'
 import { preparedPlan, remarksOnPrograms } from '../../../modes/flow/start/prepare.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import type { RunObserver } from '../../../project/sessions.ts'
@@ -14,7 +15,7 @@ import { directoryOf, type RunFlags } from '../flags.ts'
 import { observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 import { inItsTurn } from '../turn.ts'
-import { type FlowLookFlags, givenValues, knownEngines, programOf, secretInProject } from './look.ts'
+import { type FlowLookFlags, givenValues, lookOf, programOf } from './look.ts'
 
 /** What may be said to `flow run`, as typed. */
 interface FlowRunFlags extends RunFlags, Omit<FlowLookFlags, 'json'> {
@@ -46,8 +47,11 @@ interface FlowRun {
 }
 
 /** `flow run`: replays a workflow, or runs it for real. */
-export async function flowRun(context: CliContext, file: string, flags: FlowRunFlags): Promise<number> {
-  const directory = directoryOf(context, flags)
+export async function flowRun(context: CliContext, typed: string, typedFlags: FlowRunFlags): Promise<number> {
+  const directory = directoryOf(context, typedFlags)
+  const look = await lookOf(context, typedFlags)
+  const { file, workflow } = await flowTyped(typed, look)
+  const flags = { ...typedFlags, ...(workflow === null ? {} : { workflow }) }
   const pace = paceOf(flags.pace)
   const options = runOptionsOf(flags)
   const given = await givenValues(context, flags)
@@ -61,9 +65,9 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
     workflow: flags.workflow ?? null,
     given,
     runValue: null,
-    secretIn: await secretInProject(context, flags),
+    secretIn: look.secretIn,
     signal: context.signal,
-    engines: await knownEngines(context, flags),
+    engines: look.engines,
   })
   const from = flags.from === undefined ? null : stepNamed(plan, flags.from)
   const run = { plan, root, from, pace, options, flags, remarks: remarksOnPrograms(read) }

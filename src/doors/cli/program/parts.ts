@@ -148,6 +148,7 @@ export function addLogin(program: Command, does: Does): void {
     .option('--device-auth', 'with a code to type in a browser on any machine')
     .addOption(new Option('--with-api-key', 'with an API key, read from standard input').conflicts('deviceAuth'))
     .addOption(codexBinOption())
+    .option('--json', 'as JSON')
     .allowUnknownOption()
     .allowExcessArguments()
     .action(async (flags: object) => {

@@ -14,7 +14,7 @@ import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import { standingInWords } from '../../../tell/words/status.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags } from '../flags.ts'
+import { directoryOf, type LookFlags, printDone } from '../flags.ts'
 import { askEach, inColumns } from '../output.ts'
 
 const GOAL_CHARS = 80
@@ -141,13 +141,13 @@ function titled(title: string, lines: readonly string[]): string[] {
 export async function teamRemove(
   context: CliContext,
   named: string,
-  { yes, ...flags }: DirectoryFlags & { yes?: true },
+  { yes, ...flags }: LookFlags & { yes?: true },
 ): Promise<number> {
   const { stdin, stdout, stderr } = context
   const workspace = await realWorkDirectory(directoryOf(context, flags))
   const { removableTeam } = await import('../../../modes/team/start/projects.ts')
   const team = await removableTeam(context, workspace, named)
-  if (!yes && !(stdin.isTTY && stdout.isTTY))
+  if (!yes && (flags.json || !(stdin.isTTY && stdout.isTTY)))
     throw new UserError('CM0105', 'Nobody can be asked here; --yes removes the project, its records and its secrets.')
   const questions = questionsAbout(team)
   const texts = questions.map(({ question }) => question)
@@ -159,7 +159,9 @@ export async function teamRemove(
     secrets: gone.includes('secrets'),
   }
   await team.remove(parts)
-  stdout.write(gone.length === 0 ? 'Nothing is removed.\n' : `Removed: ${gone.join(', ')}.\n`)
+  printDone(context, flags, gone.length === 0 ? 'Nothing is removed.' : `Removed: ${gone.join(', ')}.`, {
+    removed: gone,
+  })
   if (team.isThere && team.project === null)
     stderr.write(
       'codemachine: The directory stays, with .codemachine and PROJECT_INFO.json, because no team created it.\n',

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UserError } from '../../../base/errors.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { type Does, roundsUnless, withDirectory, withLook, withoutContract, withRunFlags } from '../flags.ts'
+import { type Does, roundsUnless, withLook, withoutContract, withRunFlags } from '../flags.ts'
 import { refuseMistypedCommand, withSmallHeap } from '../program/parts.ts'
 import type { TeamFlags } from './run.ts'
 
@@ -53,7 +53,7 @@ export function addTeam(program: Command, does: Does): void {
 
 function addLooks(team: Command, does: Does): void {
   const load = () => import('./look.ts')
-  withDirectory(team.command('rm'), WORKSPACE)
+  withLook(team.command('rm'), undefined, WORKSPACE)
     .argument('<project>', 'the project, as `team list` names it, or its directory')
     .description('remove a project, its records and its secrets, after asking for each')
     .option('-y, --yes', 'all of them, without being asked')

@@ -1,4 +1,4 @@
-import { opendir } from 'node:fs/promises'
+import { opendir, stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../../base/errors.ts'
 import { refusedArgument } from '../../../engines/exec/given-arguments.ts'
@@ -49,6 +49,30 @@ export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFl
   const read = readFlowFile(source.text, file, { refusedArgument, engines })
   const found = await frozenWorkflows(read, workflow, { root, source, given, runValue: null, secretIn, signal })
   return { file, mock: 'mistakes' in read ? null : read.file.mock, ...found }
+}
+
+/**
+ * Returns the file of a workflow, and its name if that was typed. `typed`: a file, or the name of a workflow of the project;
+ * a file comes first. Throws a `UserError` if several files have that name.
+ */
+export async function flowTyped(
+  typed: string,
+  look: Omit<FlowLook, 'workflow' | 'given'>,
+): Promise<{ file: string; workflow: string | null }> {
+  const asFile = { file: typed, workflow: null }
+  if (await stat(resolve(look.directory, typed)).then(Boolean, () => false)) return asFile
+  const files = await flowFilesAround(look.directory, look.signal)
+  const named: string[] = []
+  for (const file of files) {
+    const { plans } = await lookAtFlow(file, { ...look, workflow: null, given: new Map() })
+    if (plans.some(({ name }) => name === typed)) named.push(file)
+  }
+  const [file, ...others] = named
+  if (others.length > 0)
+    throw new UserError('CM1002', `${named.length} files have a workflow ${JSON.stringify(typed)}.`, {
+      hint: `Name the file: ${named.join(', ')}`,
+    })
+  return file === undefined ? asFile : { file, workflow: typed }
 }
 
 function mistakeOf(file: string, { message }: UserError): Mistake {

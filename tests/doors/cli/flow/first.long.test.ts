@@ -246,6 +246,27 @@ describe('workflows are looked at', () => {
     ])
   })
 
+  test('a workflow is shown, checked and run by the name that list prints, if one file alone has it', async ({
+    expect,
+  }) => {
+    const { place, prints } = await initialized()
+    const twice = await codemachineHere(place, ['show', 'commit_flow'], { program: 'codex-flow' })
+    expect(twice).toMatchObject({
+      exitCode: 2,
+      stderr: `codex-flow: 2 files have a workflow "commit_flow". (CM1002)\n  Name the file: .codex-flow/flow.toml, ${COMMIT}\n`,
+    })
+    await rm(join(place.directory, '.codex-flow/flow.toml'))
+    expect(await prints('show', 'commit_flow')).toContain(`of ${COMMIT}`)
+    expect(await prints('validate', 'commit_flow')).toContain(`${COMMIT}: no mistakes`)
+    expect(await prints('run', 'commit_flow', '--dry-run')).toBe(await prints('run', COMMIT, '--dry-run'))
+  })
+
+  test('init answers as JSON, too', async ({ expect }) => {
+    await using place = await makePlace('')
+    const { stdout } = await codemachineHere(place, ['init', '--json'], { program: 'codex-flow' })
+    expect(JSON.parse(stdout)).toMatchObject({ v: 1, files: expect.arrayContaining([{ path: COMMIT, state: 'made' }]) })
+  })
+
   test('where there are none it is said how to make one', async () => {
     await using place = await makePlace('')
     const listed = await codemachineHere(place, ['list'], { program: 'codex-flow' })

@@ -110,7 +110,10 @@ test.each<[string[], string]>([
     'There is no command "workflows/x.workflow.toml"; to run that file: codex-flow run workflows/x.workflow.toml',
   ],
   [['frobnicate'], 'There is no command "frobnicate"; codex-flow --help lists them.'],
-  [['run'], 'codex-flow run needs <file>: a workflow file, such as .codex-flow/workflows/commit.workflow.toml.'],
+  [
+    ['run'],
+    'codex-flow run needs <file>: a workflow file, such as .codex-flow/workflows/commit.workflow.toml, or a name of `list`.',
+  ],
   [['run', 'x.toml', '--mock', '--no-mock'], '--mock and --no-mock cannot be combined; leave one of them out.'],
   [['run', 'x.toml', '--no-mock', '--mock'], '--mock and --no-mock cannot be combined; leave one of them out.'],
   [['run', 'x.toml', '--pace', 'fast'], '--pace is "fast"; use a number of seconds from 0 to 3600, such as 0.5.'],

@@ -63,9 +63,12 @@ test('the projects of a workspace are listed with what came of them, shown whole
   })
   expect((await here(['show', name])).stdout).toContain('SERVICE_API_KEY')
   const path = scene.project()
-  expect(await here(['rm', name, '--yes'])).toMatchObject({
-    exitCode: 0,
-    stdout: 'Removed: project, records, secrets.\n',
+  const removed = await here(['rm', name, '--yes', '--json'])
+  expect(removed.exitCode).toBe(0)
+  expect(JSON.parse(removed.stdout)).toEqual({
+    v: 1,
+    message: 'Removed: project, records, secrets.',
+    removed: ['project', 'records', 'secrets'],
   })
   expect(existsSync(path)).toBe(false)
   expect(readdirSync(join(place.home, '.codemachine', 'state')).filter(each => each.startsWith('greet'))).toEqual([])
