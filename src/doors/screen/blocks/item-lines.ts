@@ -64,6 +64,7 @@ function withMore(description: Description | null, text: string, options: BlockO
 
 type Command = Extract<Item, { kind: 'command' }>
 
+/** The most rows of the first line of a command. */
 const COMMAND_ROWS = 6
 const COMMAND_CHARS = 2000
 /** The last lines of a command's output, running or completed. */
@@ -128,13 +129,23 @@ export function outputLines(item: Command, options: LineOptions): string[] {
   return commandLines(item, { ...options, full: true })
 }
 
-/** A command as one would type it, behind a `$`; its first lines, or all of them in full. */
+/** A command as one would type it, behind a `$`; its first line, or all of them in full. */
 function promptLines(command: string, { columns, theme, full }: BlockOptions): string[] {
-  const typed = safeText(shownCommand(command.slice(0, MOST_TEXT)).slice(0, full ? MOST_TEXT : COMMAND_CHARS))
+  const lines = shownCommand(command.slice(0, MOST_TEXT)).trim().split('\n')
+  // A note takes as much room as a second line.
+  const left = full || lines.length === 2 ? 0 : lines.length - 1
+  const typed = safeText(
+    lines
+      .slice(0, lines.length - left)
+      .join('\n')
+      .slice(0, full ? MOST_TEXT : COMMAND_CHARS),
+  )
   const prefix = { first: theme.paint('accent', '$ '), columns }
   return underPrefix(prefix, inner => {
-    const lines = highlightCode(typed.trim(), 'bash', theme).flatMap(line => wrapLine(line, inner))
-    return full ? lines : clipped(lines, COMMAND_ROWS, left => theme.paint('dim', cutLine(left, inner)))
+    const note = (text: string) => theme.paint('dim', cutLine(text, inner))
+    const rows = highlightCode(typed, 'bash', theme).flatMap(line => wrapLine(line, inner))
+    if (full) return rows
+    return [...clipped(rows, COMMAND_ROWS, note), ...(left === 0 ? [] : [note(`… ${formatCount(left, 'more line')}`)])]
   })
 }
 

@@ -79,6 +79,15 @@ describe('a command', () => {
   test('is shown with its end, its time and its last lines', () => {
     expect(command({})).toBe('$ npm test  ✘ exit 1, 4.2 s\n  one\n  two\n\n  three\n  four')
     expect(command({ status: 'completed', exitCode: 0, output: '' })).toBe('$ npm test  ✔ exit 0, 4.2 s')
+    const script = {
+      command: 'cat > a.txt <<EOF\none\ntwo\nEOF',
+      status: 'completed',
+      exitCode: 0,
+      output: '',
+    } as const
+    expect(command(script)).toBe('$ cat > a.txt <<EOF\n  … 3 more lines  ✔ exit 0, 4.2 s')
+    expect(command(script, { full: true })).toMatch(/one\n +two\n +EOF {2}✔ exit 0/)
+    expect(command({ ...script, command: 'cd a\nmake' })).toBe('$ cd a\n  make  ✔ exit 0, 4.2 s')
     expect(command({ status: 'declined', exitCode: null, durationMs: null, output: '' })).toBe('$ npm test  ✘ declined')
     expect(command({ status: 'running', exitCode: null, durationMs: null, output: '' })).toBe('$ npm test  running')
     expect(command({}, { theme: reader })).toContain('$ npm test  exit 1, 4.2 s')
