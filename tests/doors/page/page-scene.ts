@@ -31,8 +31,8 @@ interface Look {
 export interface Visitor {
   context: BrowserContext
   page: Page
-  /** Errors of the page, what its policy refused, dialogs, and requests to elsewhere. */
-  wrongs: string[]
+  /** Errors and warnings of the page and its console, dialogs, and requests to elsewhere. */
+  wrongs: readonly string[]
   /** Goes to what stands behind `#`. */
   go(hash: string): Promise<void>
 }
@@ -44,6 +44,9 @@ export class PageScene implements AsyncDisposable {
   #access: Access
   readonly #failures: unknown[] = []
   #contexts: BrowserContext[] = []
+  readonly #wrongs: string[][] = []
+  /** A report is given once, within a minute: the frame on a slow machine may come too late. */
+  readonly #provoked = [/status of 404.*\/report\//]
   #server: WebServer | null = null
   #api: Api | null = null
   #stop = new AbortController()
@@ -100,8 +103,15 @@ export class PageScene implements AsyncDisposable {
     this.#port = this.#server.port
   }
 
+  /** Says what of the wrongs this scene provokes. */
+  provokes(wrongs: RegExp): void {
+    this.#provoked.push(wrongs)
+  }
+
   /** Ends every connection, and takes no new one until it serves again. */
   async unplug(): Promise<void> {
+    // Then the browser itself notes each request that fails, and that the key of before opens nothing.
+    this.provokes(/net::ERR_|status of 401/)
     this.#stop.abort()
     await this.#server?.[Symbol.asyncDispose]()
     await this.#api?.[Symbol.asyncDispose]()
@@ -123,14 +133,11 @@ export class PageScene implements AsyncDisposable {
     this.#contexts.push(context)
     context.setDefaultTimeout(BOUND_MS)
     const page = await context.newPage()
-    const wrongs: string[] = []
-    page.on('pageerror', error => wrongs.push(`error: ${error.message}`))
+    const wrongs = wrongsOf(page)
+    this.#wrongs.push(wrongs)
     page.on('dialog', dialog => {
       wrongs.push(`dialog: ${dialog.message()}`)
       void dialog.dismiss()
-    })
-    page.on('console', said => {
-      if (/content security policy/i.test(said.text())) wrongs.push(`policy: ${said.text()}`)
     })
     page.on('request', request => {
       const { origin } = new URL(request.url())
@@ -190,7 +197,20 @@ export class PageScene implements AsyncDisposable {
     await this.unplug()
     await this.place[Symbol.asyncDispose]()
     if (this.#failures.length > 0) throw new AggregateError(this.#failures, 'the server failed')
+    const wrongs = this.#wrongs.flat().filter(wrong => !this.#provoked.some(each => each.test(wrong)))
+    if (wrongs.length > 0) throw new Error(`The page went wrong:\n${wrongs.join('\n')}`)
   }
+}
+
+/** Errors and warnings of the page and its console, as they come. */
+function wrongsOf(page: Page): string[] {
+  const wrongs: string[] = []
+  page.on('pageerror', error => wrongs.push(`error: ${error.message}`))
+  page.on('console', said => {
+    if (said.type() === 'error' || said.type() === 'warning')
+      wrongs.push(`console: ${said.text()} (${said.location().url})`)
+  })
+  return wrongs
 }
 
 function linesOf(id: string, events: readonly SessionEvent[]): string {
