@@ -5,7 +5,7 @@ export const MOST_BYTES = 1_700_000
 
 /** Every path of the package matches one of these: a new kind of file is added here by a person. */
 const PARTS = [
-  /^(?:README\.md|LICENSE|package\.json|settings\.js)$/,
+  /^(?:README\.md|LICENSE|package\.json|settings\.js|man\/codemachine\.1)$/,
   /^dist\/(?:[\w-]+\.js(?:\.LEGAL\.txt)?|yoga\.wasm|THIRD-PARTY\.txt|index\.d\.ts)$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
   /^dist\/web\/[\w.-]+$/,

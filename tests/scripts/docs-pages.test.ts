@@ -1,11 +1,14 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { commandTree } from '../../scripts/command-tree.ts'
 import { commandsPage } from '../../scripts/commands-page.ts'
 import { errorsPage } from '../../scripts/errors-page.ts'
+import { manPage } from '../../scripts/man-page.ts'
 import { brokenLinks, readBook, sectionsToSearch } from '../../scripts/site/book.ts'
 import { openSearch } from '../../scripts/site/open-search.ts'
 import { errorKinds } from '../../src/base/error-codes.ts'
@@ -14,6 +17,21 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 test('the page of commands says what the command line has (node scripts/commands-page.ts writes it)', () => {
   expect(readFileSync(join(ROOT, 'docs/reference/commands.md'), 'utf8')).toBe(commandsPage())
+})
+
+test('the man page names each command, and is shown without a warning (node scripts/commands-page.ts writes it)', context => {
+  const path = join(ROOT, 'man/codemachine.1')
+  expect(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).man).toBe('man/codemachine.1')
+  expect(readFileSync(path, 'utf8')).toBe(manPage())
+  const { stdout, stderr, error } = spawnSync('man', ['--warnings', '-l', path], {
+    encoding: 'utf8',
+    env: { ...process.env, LC_ALL: 'C.UTF-8', MANWIDTH: '500', MANPAGER: 'cat' },
+  })
+  if (error !== undefined) return context.skip('this machine has no man')
+  expect(stderr).toBe('')
+  const { entries, options } = commandTree()
+  for (const { words, usage } of entries) expect(stdout).toContain(`codemachine ${words} ${usage}`.trim())
+  for (const [term] of options) expect(stdout).toContain(term)
 })
 
 test('the page of troubleshooting has every kind of error (node scripts/errors-page.ts writes it)', () => {
