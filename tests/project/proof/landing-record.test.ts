@@ -19,6 +19,8 @@ test('landings of a day are counted, and one that was damaged is told with its f
   await expect(readLanding(records, 'land-20261126_9')).rejects.toThrow(
     `${folder}/land-20261126_9.json is no record of a landing: it was damaged or changed.`,
   )
-  await expect(readLanding(records, 'land-20261126_3')).rejects.toThrow('There is no record here that codemachine land made land-20261126_3.')
+  await expect(readLanding(records, 'land-20261126_3')).rejects.toThrow(
+    'There is no record here that codemachine land made land-20261126_3.',
+  )
   expect(['land-20261126_3', 'land-3', '20261126_3'].map(isLandingId)).toEqual([true, false, false])
 })
