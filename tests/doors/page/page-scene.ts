@@ -45,8 +45,7 @@ export class PageScene implements AsyncDisposable {
   readonly #failures: unknown[] = []
   #contexts: BrowserContext[] = []
   readonly #wrongs: string[][] = []
-  /** A report is given once, within a minute: the frame on a slow machine may come too late. */
-  readonly #provoked = [/status of 404.*\/report\//]
+  readonly #provoked: RegExp[] = []
   #server: WebServer | null = null
   #api: Api | null = null
   #stop = new AbortController()

@@ -78,10 +78,11 @@ export function useRead<T>(path: string | null): { value: T | null; problem: str
   const [asked, again] = useReducer((n: number) => n + 1, 0)
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is read again when that is asked for
   useEffect(() => {
+    const { current } = state
+    // What was read before is not shown again: a report can be fetched only once.
+    if (current.path !== path) Object.assign(current, { path, value: null, problem: '' })
     if (path === null) return
     const over = new AbortController()
-    const { current } = state
-    if (current.path !== path) Object.assign(current, { path, value: null, problem: '' })
     get<T>(path, over.signal).then(
       value => {
         if (over.signal.aborted) return
