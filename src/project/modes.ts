@@ -21,10 +21,31 @@ export interface ModeParts {
   optionsAtBegin?(run: unknown, told: unknown): unknown
   /** Returns the options with which its plan runs without a question, or a person is asked about it. */
   optionsForPlan?(acceptsPlan: boolean): object
+  /**
+   * For a kind with `promptNames`: throws a `UserError` if this prompt names nothing that can run. Runs nothing.
+   * @param world the `World`, which knows the modes itself
+   */
+  checkPrompt?(world: unknown, records: Records, prompt: string): Promise<void>
+  /**
+   * For a kind with `promptNames`: returns the session of a queued prompt. Throws a `UserError` as `checkPrompt`.
+   * @param world the `World`
+   * @param run the opened `Run`, which the types of the library do not show
+   */
+  sessionOfPrompt?(world: unknown, run: unknown, prompt: string): Promise<PromptSession>
   /** Opens the writer of files for people, apart from the records, while the session runs. Called before its first event. */
   openRecorder?(options: RecorderOptions): SessionRecorder
   /** Returns sentences for a person who resumes a session. */
   remarksOnResume?(records: Records, state: SessionState): Promise<string[]>
+}
+
+/** A session that a prompt names. */
+export interface PromptSession {
+  /** Its goal. */
+  text: string
+  /** Options of its template. */
+  options: unknown
+  /** Texts to keep unchanged for its template (`TemplateSetup.kept`). */
+  kept: readonly { name: string; text: string }[]
 }
 
 interface RecorderOptions {

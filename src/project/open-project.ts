@@ -267,9 +267,10 @@ function queueOf(records: Records, world: World): ProjectQueue {
   const queue = openQueue(records.queue)
   return {
     async add(prompt, terms = {}) {
-      await checkPromptTerms(records, world, terms)
+      const text = checked(prompt)
+      await checkPrompt(records, world, text, terms)
       await refuseBeyondRunning(records, platform, terms)
-      return await queue.add(checked(prompt), new Date(clock.now()), terms)
+      return await queue.add(text, new Date(clock.now()), terms)
     },
     list: () => queue.list(),
     edit: (id, prompt) => queue.edit(id, checked(prompt)),
@@ -278,12 +279,14 @@ function queueOf(records: Records, world: World): ProjectQueue {
   }
 }
 
-/** Throws a `UserError` for terms that no session could have when its turn comes. */
-export async function checkPromptTerms(records: Records, world: World, terms: PromptTerms): Promise<void> {
+/** Throws a `UserError` for a prompt with which no session could begin when its turn comes. */
+export async function checkPrompt(records: Records, world: World, prompt: string, terms: PromptTerms): Promise<void> {
   if (Object.values(terms).every(term => term === undefined)) return
   const { checkTerms } = await import('./start/templates.ts')
-  checkTerms(terms, { ...world, templates: records.templates })
+  checkTerms(terms, { ...world, templates: records.templates }, 'queue')
   if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
+  const parts = terms.template === undefined ? null : await world.modes.partsOf(terms.template)
+  await parts?.checkPrompt?.(world, records, prompt)
 }
 
 /** Throws a `UserError` for a cost limit that no session could have when its turn comes. */

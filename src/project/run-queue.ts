@@ -157,14 +157,16 @@ export async function nextToStart(
   templates: TemplateKinds,
   refused: Pick<Refused, 'has'> = new Set<string>(),
 ): Promise<QueuedPrompt | null> {
-  return await queue.peek(({ id, template }) => !refused.has(id) && problemOfTemplate(templates, template) === null)
+  return await queue.peek(
+    ({ id, template }) => !refused.has(id) && problemOfTemplate(templates, template, 'queue') === null,
+  )
 }
 
 /** Returns the prompts that only another version can begin. */
 async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string; problem: string }[]> {
   const { prompts } = await queue.list()
   return prompts.flatMap(({ id, template }) => {
-    const problem = problemOfTemplate(records.templates, template)
+    const problem = problemOfTemplate(records.templates, template, 'queue')
     return problem === null ? [] : [{ id, problem }]
   })
 }

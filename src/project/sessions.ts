@@ -209,9 +209,13 @@ export class Sessions implements AsyncDisposable {
     this.#beginning.expect()
     const { records, settings, repository, redactor } = this.#run
     const { modes } = this.#world
-    const { template = modes.usual, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
-    const kind = templateNamed(records.templates, template, prompt.by)
+    const { template = modes.usual, asksPlan = false, outputs = [] } = prompt
+    const kind = templateNamed(records.templates, template, prompt.by ?? (prompt.queued === null ? 'prompt' : 'queue'))
     const parts = await modes.partsOf(template)
+    const named =
+      prompt.by === undefined ? await parts?.sessionOfPrompt?.(this.#world, this.#run, prompt.text) : undefined
+    const { text, kept: texts = [] } = named ?? prompt
+    const terms = named === undefined ? prompt.terms : { ...prompt.terms, options: named.options }
     const options = optionsOf(kind, parts?.optionsAtBegin?.(this.#run, terms?.options) ?? terms?.options)
     const prove = this.#proveOf(kind, terms?.prove ?? false)
     const { verify, tests } = await this.#testsFor(kind, terms?.gates ?? [], prove !== null)
@@ -231,7 +235,7 @@ export class Sessions implements AsyncDisposable {
     const place = await createSessionFolder({
       directory: records.directory,
       id,
-      goal: prompt.text,
+      goal: text,
       git: repository ? await readHead(repository) : { commit: null, branch: null },
       records: records.sessionFolder(id),
       memory: kind.memory,
@@ -244,7 +248,7 @@ export class Sessions implements AsyncDisposable {
     return await this.#play(emptyState(id), place, template, async log => {
       log.emit({
         type: 'session-created',
-        goal: prompt.text,
+        goal: text,
         template,
         directory: records.directory,
         limits,

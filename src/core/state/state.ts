@@ -137,6 +137,8 @@ export interface SessionKind<S = unknown> {
   readonly isCall?: true
   /** True: only its own `command` starts a session, never a prompt, typed or queued. Left out: prompts do, too. */
   readonly hasOwnCommand?: true
+  /** With `hasOwnCommand`, what a queued prompt names in place of a goal: `a workflow`. Left out: it starts none. */
+  readonly promptNames?: string
   /** True: only a person's request starts a session, never `start` from the specification. Left out: both do. */
   readonly needsRequest?: true
   /**

@@ -40,6 +40,7 @@ export const flowKind: TemplateKind<FlowWork> = {
   hasPlan: false,
   memory: 'session',
   hasOwnCommand: true,
+  promptNames: 'a workflow',
   hasPlainState: true,
   first: firstWork,
   fold: foldFlow,

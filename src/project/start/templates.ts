@@ -24,24 +24,30 @@ export function unknownTemplate(name: string): string {
 }
 
 /** Returns a sentence why no prompt can begin this template; null: one can. `name` undefined: the default. */
-export function problemOfTemplate(templates: TemplateKinds, name: string | undefined): string | null {
+export function problemOfTemplate(
+  templates: TemplateKinds,
+  name: string | undefined,
+  by: 'prompt' | 'queue' = 'prompt',
+): string | null {
   if (name === undefined) return null
   const kind = templates.get(name)
   if (kind === undefined) return unknownTemplate(name)
-  return wayToBegin(kind)
+  return wayToBegin(kind, by)
 }
 
-/** How a session begins: a typed or queued prompt, its template's own command, or `start`, from the specification. */
-type Beginning = 'prompt' | 'command' | 'start'
+/** How a session begins: a typed prompt, a queued one, its template's own command, or `start`, from the specification. */
+type Beginning = 'prompt' | 'queue' | 'command' | 'start'
 
 /** Returns a sentence on how else a session of this template begins; null: this way works. */
 function wayToBegin(
-  { name, command, isCall, hasOwnCommand, needsRequest }: TemplateKind,
+  { name, command, isCall, hasOwnCommand, promptNames, needsRequest }: TemplateKind,
   by: Beginning = 'prompt',
 ): string | null {
   const shown = JSON.stringify(name)
   if (isCall) return `The template ${shown} is not started, but called: ${command}`
-  if (hasOwnCommand && by !== 'command') return `A prompt cannot start the template ${shown}; use: ${command}`
+  const isNamed = by === 'queue' && promptNames !== undefined
+  if (hasOwnCommand && by !== 'command' && !isNamed)
+    return `A prompt cannot start the template ${shown}; use: ${command}`
   if (!needsRequest || by !== 'start') return null
   return `A specification cannot start the template ${shown}; write a goal: ${command}`
 }
@@ -73,9 +79,10 @@ export function templateNamed(templates: TemplateKinds, name: string, by: Beginn
 export function checkTerms(
   terms: PromptTerms,
   { templates, modes, env }: Pick<World, 'templates' | 'modes' | 'env'>,
+  by: 'prompt' | 'queue' = 'prompt',
 ): void {
   const { template, gates = [] } = terms
-  const kind = templateNamed(templates, template ?? modes.usual)
+  const kind = templateNamed(templates, template ?? modes.usual, by)
   const redactor = redactorOf(secretVariables(env))
   refuseSecretOptions(kind, optionsOf(kind, terms.options), redactor)
   const checked = withVerified([], gates, { sandbox: 'read-only', network: false })

@@ -174,7 +174,8 @@ test('the templates that the help names are those that there are', async () => {
     return command?.options.find(({ long }) => long === '--template')?.argChoices
   }
   const prompted = [...OWN_TEMPLATES.values()].filter(({ isCall, hasOwnCommand }) => !isCall && !hasOwnCommand)
+  const named = [...OWN_TEMPLATES.values()].filter(({ promptNames }) => promptNames !== undefined)
   const started = prompted.filter(({ needsRequest }) => !needsRequest)
-  expect(choices(['queue', 'add'])).toEqual(prompted.map(({ name }) => name))
+  expect(choices(['queue', 'add'])).toEqual([...prompted, ...named].map(({ name }) => name))
   expect(choices(['start'])).toEqual(started.map(({ name }) => name))
 })

@@ -1,5 +1,5 @@
 import { UserError } from '../../../base/errors.ts'
-import { checkPromptTerms, OpenProject } from '../../../project/open-project.ts'
+import { checkPrompt, OpenProject } from '../../../project/open-project.ts'
 import { nextTime, timeOf } from '../../../project/service/schedules.ts'
 import { serviceLock } from '../../../project/service/service.ts'
 import { readRunner } from '../../../session/records/run-lock.ts'
@@ -25,7 +25,7 @@ export async function scheduleAdd(
   const typed = await promptTyped(context, project, { words, flags, command: 'schedule add "0 1 * * *"' })
   if (typed === null) return 0
   const { text: prompt, terms } = typed
-  await checkPromptTerms(project.records, context, terms)
+  await checkPrompt(project.records, context, prompt, terms)
   const added = await addSchedule(project.records.schedules, { ...terms, cron, prompt }, new Date(clock.now()))
   await remarkWithoutService(context, project)
   const when = formatMoment(next, clock.now())

@@ -346,13 +346,14 @@ function addPublish(program: Command, does: Does): void {
 /** The templates by their names, for they are loaded once a command has been read: those that `start` takes, and those of prompts. */
 const STARTED = ['build', 'goal']
 const PROMPTED = [...STARTED, 'change']
+const QUEUED = [...PROMPTED, 'flow']
 /** They are for the help and for completion: a wrong one is refused in words that name the nearest. */
 const asTyped = (name: string) => name
 
 /** Adds the flags of what the session of a queued prompt begins with. */
 export function withTerms(command: Command): Command {
   return command
-    .addOption(templateOption('goal'))
+    .addOption(templateOption('goal', QUEUED))
     .option('--rounds <n>', 'most rounds')
     .option('--max-time <duration>', 'most time, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'most tokens, such as 5M or 500k')

@@ -4,8 +4,10 @@ import type { Output } from '../../../core/rules/outputs.ts'
 import { OWN_ENGINES } from '../../../engines/registry.ts'
 import { readableState } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
+import type { PromptSession } from '../../../project/modes.ts'
 import { OpenProject } from '../../../project/open-project.ts'
-import type { Run, RunListeners } from '../../../project/open-run.ts'
+import { type Run, type RunListeners, settingsOf } from '../../../project/open-run.ts'
+import { redactorOfProject } from '../../../project/secrets/redactor.ts'
 import type { NewSession, RunObserver } from '../../../project/sessions.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
@@ -30,7 +32,8 @@ import {
   type StepRecording,
 } from '../file/recording.ts'
 import { type StepRecord, workOf } from '../work.ts'
-import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
+import { flowTyped, lookAtFlow } from './look.ts'
+import { flowRootOf, mistakesIn, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
 
 /** A workflow to run for real. */
 export interface FlowRun extends Omit<WantedFlow, 'directory'> {
@@ -67,6 +70,30 @@ export async function runFlow(
   const worked = await project.runQueue({ first }, observer, listeners)
   if (worked === null) throw new Error('No session was run.')
   return worked.exitCode
+}
+
+/** Throws a `UserError` if a queued prompt names no workflow here, or one with mistakes or without a value. */
+export async function checkFlowPrompt(world: World, records: Records, prompt: string): Promise<void> {
+  const { directory } = records
+  const { engines } = await settingsOf(world, directory, {}, { withoutProject: true })
+  const secretIn = secretInBy(redactorOfProject(world, records))
+  const look = { directory, secretIn, signal: world.signal, engines: [...engines.keys()] }
+  const { file, workflow } = await flowTyped(prompt.trim(), look)
+  const { mistakes, missing } = await lookAtFlow(file, { ...look, workflow, given: new Map() })
+  const wrong = [...mistakes, ...missing]
+  if (wrong.length > 0) throw mistakesIn(wrong)
+}
+
+/** Returns the session of the workflow that a queued prompt names. */
+export async function flowOfPrompt(world: World, run: Run, prompt: string): Promise<PromptSession> {
+  const { records, redactor } = run
+  const { directory } = records
+  const engines = run.engines.names.filter(name => !OWN_ENGINES.has(name))
+  const look = { directory, secretIn: secretInBy(redactor), signal: world.signal, engines }
+  const named = await flowTyped(prompt.trim(), look)
+  const how = { from: null, continueOnError: false, verbose: false, pace: 1, given: new Map(), options: {} }
+  const { text, terms, kept = [] } = await newFlow(world, run, { ...how, ...named, directory })
+  return { text, options: terms?.options, kept }
 }
 
 /** Returns the session of a workflow as it is now. */
