@@ -49,7 +49,8 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
     CODEMACHINE_PROVIDER: MODEL,
     CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
     CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
-    CODEMACHINE_DECIDE_AFTER: fast ? '1s' : '2s',
+    // A person at a terminal has time to read the choices.
+    CODEMACHINE_DECIDE_AFTER: fast ? '1s' : context.stdout.isTTY === true ? '10s' : '2s',
   }
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)

@@ -267,7 +267,7 @@ async function chooseFromQueue(place: SlashPlace, prompts: readonly QueuedPrompt
 /** Takes a prompt out of the queue into the field. */
 async function editQueued({ person }: SlashPlace, prompt: QueuedPrompt): Promise<void> {
   const { screen } = person
-  const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
+  const isTaken = await person.queue.takeBack(prompt, text => screen.model.addQueued(text))
   if (!isTaken) return screen.notice(BEGUN, 'warning')
   const terms = termsInWords(prompt)
   if (terms !== '') screen.notice(`It was to begin with ${terms}; say it again if you need it`, 'warning')

@@ -49,6 +49,7 @@ export class Controls {
     else if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
     else {
       const isAnew = this.#isRefusedGone(text)
+      if (model.composer.text.trim() === '') model.isOfQueue = false
       model.composer.paste(text)
       model.dropNotice()
       if (isAnew) model.notice(PUT_ASIDE, 'plain')
@@ -94,6 +95,7 @@ export class Controls {
   #fieldKey(key: Key): void {
     const { model } = this.#options
     const isAnew = chordOf(key) === '' && this.#isRefusedGone(key.input)
+    if (model.composer.text.trim() === '') model.isOfQueue = false
     const before = model.composer.snapshot().buffer.text.lines
     const intent = model.composer.key(key)
     if (model.composer.snapshot().buffer.text.lines !== before) model.dropNotice()
@@ -208,7 +210,7 @@ export class Controls {
     if (intent === null) return
     const { enter } = model.options.keymap
     // While no agent is at work, Enter starts a session, whatever it does else.
-    const tells = enter !== 'queue' && model.isRunning
+    const tells = enter !== 'queue' && model.isRunning && !model.isOfQueue
     switch (intent.kind) {
       case 'submit':
         if (enter === null && tells) this.#start(this.#askAboutEnter(intent.text))
@@ -353,7 +355,7 @@ export class Controls {
 
   async #takeBack(): Promise<void> {
     const { model, host } = this.#options
-    const isTaken = await host.takeBack(prompt => model.addText(prompt))
+    const isTaken = await host.takeBack(prompt => model.addQueued(prompt))
     if (isTaken) model.notice('Removed from the queue; Enter queues it again', 'good')
     else model.notice('The queue is empty', 'warning')
   }

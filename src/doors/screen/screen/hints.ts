@@ -34,7 +34,7 @@ function situationOf(model: ScreenModel): HintSituation {
     showsTasks: showsTasks && showsSession,
     text: composer.text,
     command: composer.commandIn(composer.snapshot().buffer)?.kind ?? null,
-    tells: options.keymap.enter !== 'queue' && isRunning,
+    tells: options.keymap.enter !== 'queue' && isRunning && !model.isOfQueue,
     isSearching: search !== null,
     popup,
     question,
@@ -157,7 +157,9 @@ function hintsOfText({ isSession, isRunning, canFollow, tells, isNarrow, keymap 
   if (!isRunning) return [`Enter ${queues}`, ...more]
   const tell = `tells the agent${isNarrow ? '' : ' now'}`
   const key = keymap.label('tell')
-  const [enter, tab] = tells ? [tell, queues] : [queues, tell]
+  const [enter, tab] = tells
+    ? [keymap.enter === null ? `asks${isNarrow ? '' : ': tell or queue'}` : tell, queues]
+    : [queues, tell]
   return [`Enter ${enter}`, ...(key === '' ? [] : [`${key} ${tab}`]), ...more]
 }
 

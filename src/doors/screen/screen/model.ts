@@ -151,6 +151,15 @@ export class ScreenModel {
     composer.setText(composer.text.trim() === '' ? text : `${composer.text}\n\n${text}`)
   }
 
+  /** Whether the text in the field was in the queue: Enter puts it back there. */
+  isOfQueue = false
+
+  /** Puts a prompt of the queue into the field. */
+  addQueued(prompt: string): void {
+    this.addText(prompt)
+    this.isOfQueue = true
+  }
+
   /** Puts a text back that was not taken, where it can be edited; alone in the field, it gives way to what is typed anew. */
   giveBack(text: string): void {
     const { composer } = this

@@ -249,6 +249,18 @@ test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no 
   expect(model.currentNotice?.text).toBe('queued and then this')
 })
 
+test.for(['tell', null] as const)(
+  'a prompt that was taken out of the queue goes back with Enter, screen.enter = %s; a text typed anew does not',
+  async enter => {
+    const { press, happens, asked, model, title } = sit({ enter, queue: ['one', 'two'] })
+    happens(created(), started(1))
+    await press({ ...named('up'), meta: true }, text(', longer'), named('return'))
+    expect([title(), asked, model.currentNotice?.text]).toEqual([null, [], 'queued two, longer'])
+    await press({ ...named('up'), meta: true }, ctrl('c'), text('use tabs'), named('return'))
+    expect([title() !== null, asked.length]).toEqual(enter === null ? [true, 0] : [false, 1])
+  },
+)
+
 promise('O71')
 test('the first Enter on a text asks what Enter does, which is kept; Esc leaves the text in the field', async () => {
   const { press, happens, asked, calls, model, title } = sit({ enter: null })

@@ -105,10 +105,11 @@ describe('the hint', () => {
     [{ isWatching: true }, 80, 'Esc interrupts · Ctrl+C twice detaches · Ctrl+E log · ? keys · Ctrl+T tasks'],
     [{ text: 'next' }, 80, 'Enter queues it as the next session · Tab tells the agent now · Ctrl+C clears it'],
     [
-      { text: 'next', tells: true },
+      { text: 'next', tells: true, keymap: new Keymap(undefined, 'tell') },
       80,
       'Enter tells the agent now · Tab queues it as the next session · Ctrl+C clears it',
     ],
+    [{ text: 'next', tells: true }, 40, 'Enter asks · Tab queues it · @ files'],
     [{ text: 'next' }, 40, 'Enter queues it · Tab tells the agent'],
     [{ text: '/theme', command: 'command' }, 80, 'Enter runs it · Ctrl+C clears it'],
     [{ text: '/thme', command: 'unknown-command' }, 80, 'No command has that name · Ctrl+C clears it'],
