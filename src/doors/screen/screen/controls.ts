@@ -49,7 +49,7 @@ export class Controls {
     else if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
     else {
       const isAnew = this.#isRefusedGone(text)
-      if (model.composer.text.trim() === '') model.isOfQueue = false
+      this.#forgetOrigin()
       model.composer.paste(text)
       model.dropNotice()
       if (isAnew) model.notice(PUT_ASIDE, 'plain')
@@ -95,12 +95,18 @@ export class Controls {
   #fieldKey(key: Key): void {
     const { model } = this.#options
     const isAnew = chordOf(key) === '' && this.#isRefusedGone(key.input)
-    if (model.composer.text.trim() === '') model.isOfQueue = false
+    this.#forgetOrigin()
     const before = model.composer.snapshot().buffer.text.lines
     const intent = model.composer.key(key)
     if (model.composer.snapshot().buffer.text.lines !== before) model.dropNotice()
     if (isAnew) model.notice(PUT_ASIDE, 'plain')
     this.#intent(intent)
+  }
+
+  /** A text that begins in an empty field is not one of the queue. */
+  #forgetOrigin(): void {
+    const { model } = this.#options
+    if (model.composer.text.trim() === '') model.isOfQueue = false
   }
 
   /** Puts aside what was refused, where something else is typed now; false where nothing was. */
