@@ -33,7 +33,7 @@ export function replanInput(asked: string): string {
 }
 
 /**
- * What a round is told of these notices, a line of a list each, in their order and in at most `most` characters. The
+ * Returns the lines that tell a round of these notices, in their order and in at most `most` characters. The
  * person's own words are the last to go, then the newest; one that is too long is cut, and the last line says how many
  * are left out. Pure.
  */

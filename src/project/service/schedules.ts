@@ -3,19 +3,26 @@ import { messageOf, UserError } from '../../base/errors.ts'
 import { openQueue } from '../../session/records/queue.ts'
 import type { Records } from '../../session/records/records.ts'
 import { keepLast, listSchedules, type Schedule } from '../../session/records/schedules.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
+import { oneLine } from '../../tell/words/safe-text.ts'
 
 /** Returns the first time of a schedule after `time`, in Unix ms; null: never. Throws a `UserError` for a wrong `cron`. */
 export function nextTime(cron: string, time: number): number | null {
+  const fields = cron.trim().split(/\s+/).length
+  if (fields !== FIELDS && !cron.startsWith('@')) throw wrongTime(cron, `it has ${formatCount(fields, 'field')}`)
   try {
     return new Cron(cron, { mode: '5-part', paused: true }).nextRun(new Date(time))?.getTime() ?? null
   } catch (error) {
-    const problem = messageOf(error)
-      .replace(/^CronPattern: /, '')
-      .replace(/\.$/, '')
-    throw new UserError('CM0103', `"${cron}" is not a time of cron: ${problem}.`, {
-      hint: 'Five fields: minute, hour, day, month, weekday; such as "0 1 * * 1-5" for each working day at 1:00.',
-    })
+    throw wrongTime(cron, messageOf(error).replace(/^CronPattern: |\.$/g, ''))
   }
+}
+
+const FIELDS = 5
+
+function wrongTime(cron: string, problem: string): UserError {
+  return new UserError('CM0103', `"${oneLine(cron, 60)}" is not a time of cron: ${problem}.`, {
+    hint: 'Five fields: minute, hour, day, month, weekday; such as "0 1 * * 1-5" for each working day at 1:00.',
+  })
 }
 
 /** Returns the time that a schedule waits for, in Unix ms; in the past if it was missed; null: never. */

@@ -109,7 +109,7 @@ export class PageScene implements AsyncDisposable {
 
   /** Ends every connection, and takes no new one until it serves again. */
   async unplug(): Promise<void> {
-    // Then the browser itself notes each request that fails, and that the key of before opens nothing.
+    // Then the browser itself notes each request that fails, and each that the old key no longer opens.
     this.provokes(/net::ERR_|status of 401/)
     this.#stop.abort()
     await this.#server?.[Symbol.asyncDispose]()

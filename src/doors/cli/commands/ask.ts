@@ -157,6 +157,9 @@ export async function promptTyped(
     const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
     const { templateNamed } = await import('../../../project/start/templates.ts')
     const { settingsOf } = await import('../../../project/open-run.ts')
+    const what = records.templates.get(template)?.promptNames
+    if (what !== undefined)
+      throw new UserError('CM0104', `There is no prompt; name ${what}: codemachine ${command} --template ${template} …`)
     const kind = templateNamed(records.templates, template, 'start')
     return goalOf(await specificationHere(directory, kind, await settingsOf(context, directory, {})))
   }
@@ -245,6 +248,7 @@ function whole(id: string): string {
   return id.padStart(6, '0')
 }
 
-async function openHere(context: CliContext, flags: DirectoryFlags): Promise<OpenProject> {
+/** Opens the project of the directory that is meant. */
+export async function openHere(context: CliContext, flags: DirectoryFlags): Promise<OpenProject> {
   return await OpenProject.open(context, { directory: directoryOf(context, flags) })
 }

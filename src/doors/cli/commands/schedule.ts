@@ -1,5 +1,5 @@
 import { UserError } from '../../../base/errors.ts'
-import { checkPrompt, OpenProject } from '../../../project/open-project.ts'
+import { checkPrompt, type OpenProject } from '../../../project/open-project.ts'
 import { nextTime, timeOf } from '../../../project/service/schedules.ts'
 import { serviceLock } from '../../../project/service/service.ts'
 import { readRunner } from '../../../session/records/run-lock.ts'
@@ -8,8 +8,8 @@ import { termsInWords } from '../../../tell/words/commands.ts'
 import { formatDayAndTime, formatMoment } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
-import { directoryOf, type LookFlags, printDone } from '../flags.ts'
-import { promptTyped, type QueueAddFlags } from './ask.ts'
+import { type LookFlags, printDone } from '../flags.ts'
+import { openHere, promptTyped, type QueueAddFlags } from './ask.ts'
 
 /** `codemachine schedule add`. */
 export async function scheduleAdd(
@@ -58,10 +58,6 @@ export async function scheduleRemove(context: CliContext, id: string, flags: Loo
       hint: 'All schedules of this directory: codemachine schedule list',
     })
   return printDone(context, flags, `Removed schedule ${id}.`, { id })
-}
-
-async function openHere(context: CliContext, flags: LookFlags): Promise<OpenProject> {
-  return await OpenProject.open(context, { directory: directoryOf(context, flags) })
 }
 
 /** Null: never, or its `cron` is damaged. ISO 8601 in UTC. */

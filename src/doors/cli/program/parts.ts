@@ -90,7 +90,7 @@ export function addSchedule(program: Command, does: Does): void {
     .description('queue a prompt at set times; a time that was missed counts once')
     .action(does(async () => (await load()).scheduleAdd))
   withLook(schedule.command('list'))
-    .description('the same')
+    .description('the same as without a command')
     .action((flags: LookFlags, command) => list({ ...schedule.opts(), ...flags }, command))
   withLook(schedule.command('rm'))
     .argument('<schedule>', 'the number that `schedule list` shows')

@@ -171,7 +171,7 @@ function addQueue(program: Command, does: Does): void {
     .description('run the queue, one session after the other')
     .action(does(async context => (await withSmallHeap(context, () => import('../commands/run.ts'))).queueRun))
   withLook(queue.command('list'))
-    .description('the same')
+    .description('the same as without a command')
     .action((flags: LookFlags, command) => list({ ...queue.opts(), ...flags }, command))
   withLook(queue.command('edit'))
     .argument('<id>', 'the number that `queue list` shows')

@@ -1,7 +1,9 @@
+import { resolve } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
 import { nearestName, utf8Text } from '../../../base/text.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
 import { OWN_ENGINES } from '../../../engines/registry.ts'
+import { pathExists } from '../../../platform/files.ts'
 import { readableState } from '../../../project/find.ts'
 import type { RunOptions } from '../../../project/library.ts'
 import type { PromptSession } from '../../../project/modes.ts'
@@ -12,6 +14,7 @@ import type { NewSession, RunObserver } from '../../../project/sessions.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import { openOutputs } from '../../../session/records/outputs.ts'
 import type { Records } from '../../../session/records/records.ts'
+import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { FlowFile } from '../file/file.ts'
 import type { RunValue } from '../file/freeze.ts'
 import {
@@ -79,6 +82,10 @@ export async function checkFlowPrompt(world: World, records: Records, prompt: st
   const secretIn = secretInBy(redactorOfProject(world, records))
   const look = { directory, secretIn, signal: world.signal, engines: [...engines.keys()] }
   const { file, workflow } = await flowTyped(prompt.trim(), look)
+  if (workflow === null && !(await pathExists(resolve(directory, file))))
+    throw new UserError('CM1002', `There is no workflow ${oneLine(file, 60)} here, and no such file.`, {
+      hint: 'The workflows of this project: codemachine flow list',
+    })
   const { mistakes, missing } = await lookAtFlow(file, { ...look, workflow, given: new Map() })
   const wrong = [...mistakes, ...missing]
   if (wrong.length > 0) throw mistakesIn(wrong)
