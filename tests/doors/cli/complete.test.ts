@@ -53,7 +53,7 @@ test('the modes of the sandbox are suggested', async () => {
 test('the templates are suggested', async () => {
   expect(await suggestions('templates', 'select', '')).toEqual(['build', 'goal'])
   expect(await suggestions('start', '--template', '')).toEqual(['build', 'goal'])
-  expect(await suggestions('queue', 'add', '--template', '')).toEqual(['build', 'goal', 'change'])
+  expect(await suggestions('queue', 'add', '--template', '')).toEqual(['build', 'goal', 'change', 'flow'])
 })
 
 test('the values of this directory are suggested: queued prompts, agents, engines and providers', async () => {
