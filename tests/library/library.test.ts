@@ -99,7 +99,7 @@ test('only the door and its manifest can be imported', async () => {
 test('importing it loads no screen, no command line and no charts, and not much else', () => {
   const { packages, bytes, inputs } = loadedBy('dist/index.js')
   expect(packages).toContain('valibot')
-  for (const heavy of ['ink', 'react', 'react-reconciler', 'commander', 'd3-scale', 'vscode-jsonrpc', 'gray-matter']) {
+  for (const heavy of ['ink', 'react', 'react-reconciler', 'commander', 'd3-scale', 'vscode-jsonrpc', 'js-yaml']) {
     expect(packages).not.toContain(heavy)
   }
   // Answers are judged where a session is carried out, and not where its journal is folded.
@@ -110,7 +110,7 @@ test('importing it loads no screen, no command line and no charts, and not much 
 test('a start of the command line loads what its help needs, and no engine, screen or settings', () => {
   const { packages, bytes } = loadedBy('dist/entry.js')
   expect(packages).toContain('commander')
-  for (const heavy of ['ink', 'react', 'd3-scale', 'vscode-jsonrpc', 'gray-matter', 'valibot']) {
+  for (const heavy of ['ink', 'react', 'd3-scale', 'vscode-jsonrpc', 'js-yaml', 'valibot']) {
     expect(packages).not.toContain(heavy)
   }
   expect(bytes).toBeLessThan(250_000)

@@ -1,7 +1,7 @@
 import { access, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import matter from 'gray-matter'
+import { load, YAML11_SCHEMA } from 'js-yaml'
 import { expect, test } from 'vitest'
 import { promise } from '../support/promise.ts'
 
@@ -16,8 +16,10 @@ interface Service {
 }
 
 async function readCompose(): Promise<{ services: Record<string, Service>; volumes: Record<string, unknown> }> {
-  const { data } = matter(`---\n${await readFile(join(DOCKER, 'compose.yml'), 'utf8')}\n---\n`)
-  return data as { services: Record<string, Service>; volumes: Record<string, unknown> }
+  return load(await readFile(join(DOCKER, 'compose.yml'), 'utf8'), { schema: YAML11_SCHEMA }) as {
+    services: Record<string, Service>
+    volumes: Record<string, unknown>
+  }
 }
 
 promise(
@@ -37,7 +39,7 @@ test('the container of a team runs `codemachine team`, and has the workspace and
 
 promise('T47')
 test('all that the container is built from comes with the package', async () => {
-  const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
+  const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'), { schema: YAML11_SCHEMA }) as { files: string[] }
   const lines = (await readFile(join(DOCKER, 'Dockerfile'), 'utf8')).split('\n')
   const copied = lines.filter(line => line.startsWith('COPY ')).flatMap(line => line.split(/\s+/).slice(1, -1))
   expect(files).toContain('docker')

@@ -86,11 +86,10 @@ describe('the package', () => {
     expect((await stat(tarball)).size).toBeLessThan(1_700_000)
   })
 
-  test('holds nothing beyond ASCII in what runs, and takes no parser of JavaScript from whoever has put one beside it', async () => {
+  test('holds nothing beyond ASCII in what runs', async () => {
     const files = (await readdir(join(installed, 'dist'))).filter(name => name.endsWith('.js'))
     const texts = await Promise.all(files.map(async name => ({ name, text: await ofPackage(join('dist', name)) })))
     expect(texts.filter(({ text }) => /[\u0080-\uffff]/.test(text)).map(({ name }) => name)).toEqual([])
-    expect(texts.filter(({ text }) => /['"`]esprima['"`]/.test(text)).map(({ name }) => name)).toEqual([])
   })
 
   promise('F31')

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import matter from 'gray-matter'
+import { loadAll } from 'js-yaml'
 import { messageOf } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { clipEnd, fillPlaceholders } from '../../base/text.ts'
@@ -174,8 +174,8 @@ function missingClose(length: number): string {
 
 function parseYaml(yaml: string): Parsed<Record<string, unknown>> {
   try {
-    const { data }: { data: unknown } = matter(`---\n${yaml}\n---\n`, options())
-    if (!isJsonObject(data))
+    const [data = {}, ...others]: unknown[] = loadAll(yaml)
+    if (!isJsonObject(data) || others.length > 0)
       return { ok: false, problem: 'its front matter is not a list of keys; write lines such as status: in-progress.' }
     if (hasSharedParts(data))
       return { ok: false, problem: 'its front matter uses YAML aliases; write every value out.' }
@@ -183,15 +183,6 @@ function parseYaml(yaml: string): Parsed<Record<string, unknown>> {
   } catch (error) {
     return { ok: false, problem: `${yamlProblem(error)}; write the front matter as lines of key: value.` }
   }
-}
-
-// Pass options in every call: without them gray-matter evaluates `---js`, and caches a broken file as {}.
-function options() {
-  const refuse = (): never => {
-    throw new Error('the front matter is not YAML')
-  }
-  const engines = { javascript: refuse, js: refuse, json: refuse, coffee: refuse, coffeescript: refuse, cson: refuse }
-  return { language: 'yaml', engines }
 }
 
 /** True if a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
@@ -208,11 +199,12 @@ function hasSharedParts(root: object): boolean {
   return false
 }
 
+/** Its line is one of the file, whose first line is `---`. */
 function yamlProblem(error: unknown): string {
   if (!(error instanceof Error) || !('reason' in error) || !('mark' in error)) return messageOf(error)
   const { reason, mark } = error
   if (!isJsonObject(mark)) return messageOf(error)
-  return `line ${Number(mark.line) + 1}, column ${Number(mark.column) + 1}: ${String(reason).slice(0, 120)}`
+  return `line ${Number(mark.line) + 2}, column ${Number(mark.column) + 1}: ${String(reason).slice(0, 120)}`
 }
 
 function lineOf(text: string, offset: number): number {

@@ -47,7 +47,7 @@ function inputsOf(files: Iterable<string>): string[] {
   return [...files].flatMap(each => Object.keys(outputs[each]?.inputs ?? {}))
 }
 
-const ofYaml = (inputs: readonly string[]) => inputs.filter(each => each.includes('node_modules/gray-matter/'))
+const ofYaml = (inputs: readonly string[]) => inputs.filter(each => each.includes('node_modules/js-yaml/'))
 const ofSettings = (inputs: readonly string[]) =>
   inputs.filter(each => /node_modules\/toml-eslint-parser\/|^src\/settings\//.test(each))
 const ofEditor = (inputs: readonly string[]) => inputs.filter(each => each === 'src/platform/terminal.ts')

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import matter from 'gray-matter'
+import { load } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
 import { hashOfPlan, type Plan, readPlan } from '../../../src/modes/change/plan.ts'
 import { planChanges } from '../../../src/modes/change/plan-changes.ts'
@@ -20,8 +20,8 @@ function problemIn(text: string): string {
 describe('the file of a plan', () => {
   test('is headed by version, author, feedback and hash, and reads as Markdown', () => {
     const text = planText(headOf(PLAN, 'Use Redis:\n"not" memory # 测试'))
-    const { data, content } = matter(text)
-    expect(data).toEqual({
+    const [, front = '', content = ''] = /^---\n(.*?)\n---\n(.*)$/s.exec(text) ?? []
+    expect(load(front)).toEqual({
       version: 2,
       author: 'planner',
       feedback: 'Use Redis:\n"not" memory # 测试',

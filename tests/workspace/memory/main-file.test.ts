@@ -193,11 +193,15 @@ describe('withdrawing a claim', () => {
     'status: a\nfinite_incantatem: !!bool true',
     'status: a\n? finite_incantatem\n: true',
     'status: >-\n  done\nfinite_incantatem: false',
-    'title: "\nstatus: done\n"\nstatus: a\nfinite_incantatem: true',
-    'title: "\nfinite_incantatem: true\n"\nstatus: a\nfinite_incantatem: true',
   ])('is possible for every claim that counts as one: %j is a problem instead', yaml => {
     expect(problem(front(yaml))).toBe(
       'its done claim is not plain; write finite_incantatem: true on a line of its own.',
+    )
+  })
+
+  it.each(['status: done', 'finite_incantatem: true'])('sees no claim inside of quotes: %s', line => {
+    expect(problem(front(`title: "\n${line}\n"\nstatus: a\nfinite_incantatem: true`))).toBe(
+      'line 3, column 1: deficient indentation; write the front matter as lines of key: value.',
     )
   })
 })
