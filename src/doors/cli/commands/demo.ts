@@ -64,7 +64,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   say(
     exitCode === 0
       ? await howToLook(context, { root, directory, records, look: shown.look })
-      : `\nThe demo ends here.\n${ofSession(context, { directory, records })}\nTo remove it: rm -r ${root} ${records}`,
+      : `\nThe demo ends here. A demo cannot be resumed; the same command begins another.\n${ofSession(context, { directory, records })}\nTo remove it: rm -r ${root} ${records}`,
   )
   return exitCode
 }

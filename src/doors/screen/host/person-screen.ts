@@ -118,6 +118,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       keymap: new Keymap(loaded.keys, settings.screen.enter),
       mouse: settings.screen.mouse,
       isWatching,
+      isDemo: context.isDemo === true,
       redact: text => redactor.text(text),
       searchFiles: query => this.#files.search(query, MOST_FILES),
       writeNow: host.writeNow,

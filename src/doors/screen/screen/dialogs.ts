@@ -86,7 +86,7 @@ const OF_DECISION = { takesCommands: true, ofDecision: true } as const
 /** Whether the session is to be stopped by its decision; if not, it is asked anew. */
 async function isStopMeant(context: QuestionContext, decision: OpenDecision): Promise<boolean> {
   const { model } = context
-  const answer = await askOnceMore(model, STOP, OF_DECISION)
+  const answer = await askOnceMore(model, stopNow(model), OF_DECISION)
   if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return false
   if (answer.kind === 'chosen' && answer.id !== 'back') return true
   if (answer.kind === 'left') noticeHeld(context, answer)
@@ -102,10 +102,13 @@ interface EndOfSession {
 }
 
 /** That the session stops. */
-export const STOP: EndOfSession = {
-  title: 'Stop the session now?',
-  label: 'Stop now',
-  hint: 'codemachine resume continues from here',
+export function stopNow(model: ScreenModel): EndOfSession {
+  return { title: 'Stop the session now?', label: 'Stop now', hint: resumeHint(model) }
+}
+
+/** Says how an ended session continues. */
+export function resumeHint({ options }: ScreenModel): string {
+  return options.isDemo ? 'a demo cannot be resumed' : 'codemachine resume continues from here'
 }
 
 /** Asks once more whether that is to be; any answer but `chosen` with another id than `back` means that it is not. */

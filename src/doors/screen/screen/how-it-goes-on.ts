@@ -10,8 +10,9 @@ import {
   asTypedHere,
   noticeHeld,
   type QuestionContext,
-  STOP,
+  resumeHint,
   sendWritten,
+  stopNow,
 } from './dialogs.ts'
 import type { Question, ScreenModel } from './model.ts'
 
@@ -53,7 +54,7 @@ function heldQuestion(model: ScreenModel, held: Held): Question {
       { id: 'go-on', label: 'Continue', hint: held === null ? '' : hint[held] },
       ...(model.pane.state?.waiting == null ? [] : [{ id: 'retry', label: 'Retry now' }]),
       { id: 'plan', label: 'Change the plan …' },
-      { id: 'stop', label: 'Stop …', hint: 'codemachine resume continues from here' },
+      { id: 'stop', label: 'Stop …', hint: resumeHint(model) },
       ...(model.queued === 0
         ? []
         : [
@@ -83,23 +84,21 @@ async function continueAs(context: QuestionContext, how: string): Promise<'done'
 /** Does what ends the session, once it was asked about again; `back`: the person thought better of it. */
 async function endIt(context: QuestionContext, how: 'stop' | 'skip'): Promise<'done' | 'back'> {
   const { model } = context
-  const answer = await askOnceMore(model, how === 'stop' ? STOP : SKIP, WHILE_HELD)
+  const answer = await askOnceMore(model, how === 'stop' ? stopNow(model) : skipNow(model), WHILE_HELD)
   if (answer.kind === 'withdrawn' || !model.isRunning) return 'done'
   if (answer.kind !== 'chosen' || answer.id === 'back') return backOrHeld(context, answer.kind)
   await askAndNotify(context, how === 'stop' ? { type: 'stop', now: true } : { type: 'skip' })
   return 'done'
 }
 
-const SKIP = {
-  title: 'End this session and start the next in the queue?',
-  label: 'Skip',
-  hint: 'codemachine resume continues this one',
+function skipNow(model: ScreenModel) {
+  return { title: 'End this session and start the next in the queue?', label: 'Skip', hint: resumeHint(model) }
 }
 
 /** `/skip`: goes on with the next in the queue, once that was asked about. */
 export async function askToSkip(context: QuestionContext): Promise<void> {
   const { model } = context
-  const answer = await askOnceMore(model, SKIP, { takesCommands: true })
+  const answer = await askOnceMore(model, skipNow(model), { takesCommands: true })
   if (answer.kind === 'chosen' && answer.id !== 'back' && model.isRunning) await askAndNotify(context, { type: 'skip' })
 }
 
@@ -116,9 +115,11 @@ export async function askToLeave(context: QuestionContext): Promise<void> {
   const answer = await model.choose({
     title: 'Leave? The session ends with this screen.',
     options: [
-      { id: 'leave', label: 'Leave now', hint: 'codemachine resume continues from here' },
+      { id: 'leave', label: 'Leave now', hint: resumeHint(model) },
       { id: 'after-round', label: 'Stop after this round' },
-      { id: 'detach', label: 'Leave it running', hint: 'codemachine attach shows it again' },
+      ...(model.options.isDemo
+        ? []
+        : [{ id: 'detach', label: 'Leave it running', hint: 'codemachine attach shows it again' }]),
       { id: 'back', label: 'Back' },
     ],
     leavesOnInterrupt: true,

@@ -260,6 +260,8 @@ export interface ScreenModelOptions {
   keymap: Keymap
   /** Whether the session is run by another process. */
   isWatching: boolean
+  /** Whether a scripted model replaces the real one: it ends with the session. */
+  isDemo?: boolean
   size(): { columns: number; rows: number }
   redact(text: string): string
   searchFiles(query: string): Promise<readonly string[]>

@@ -30,6 +30,7 @@ function sit(
     enqueue?: () => Promise<string>
     enter?: Keymap['enter']
     keymap?: Keymap
+    isDemo?: boolean
   } = {},
 ) {
   const clock = new TestClock()
@@ -71,6 +72,7 @@ function sit(
     motion: 'reduced',
     keymap: options.keymap ?? new Keymap(undefined, options.enter === undefined ? 'queue' : options.enter),
     isWatching: false,
+    isDemo: options.isDemo ?? false,
     size: () => ({ columns: 80, rows: 24 }),
     redact: each => each,
     searchFiles: async () => [],
@@ -654,6 +656,25 @@ test('after Esc: go on, tell it something, change the plan, stop; skip only wher
   expect(title()).toBe('End this session and start the next in the queue?')
   await press(named('return'))
   expect(asked.at(-1)).toEqual({ type: 'skip' })
+})
+
+test('a demo offers no way that leads nowhere, as no later command finds its session', async () => {
+  const { press, happens, model } = sit({ isDemo: true })
+  happens(created(), started(1))
+  model.queue = ['one']
+  const shown: string[] = []
+  const show = () => void shown.push(...drawScreen(model, 0).lines)
+  await press(ctrl('d'))
+  show()
+  await press(text('3'), named('return'), named('escape'))
+  happens(...interrupted)
+  show()
+  await press(text('4'), named('return'))
+  show()
+  await press(named('escape'), text('5'), named('return'))
+  show()
+  expect(shown.join('\n')).not.toMatch(/codemachine resume|Leave it running/)
+  expect(shown.filter(row => row.includes('a demo cannot be resumed'))).toHaveLength(4)
 })
 
 promise('O103')
