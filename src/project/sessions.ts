@@ -93,6 +93,8 @@ export interface ResumeTerms {
 /** Access of a person to a run's sessions. */
 export interface Reachable {
   ask(command: Command): Promise<Reply>
+  /** A person is at the open question: see `Session.attend`. */
+  attend(): boolean
   /** The run continues without its first screen. */
   letGo(): void
 }
@@ -191,8 +193,14 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** See `Reachable`. */
+  attend(): boolean {
+    return this.#current?.runner.attend(true) ?? false
+  }
+
+  /** See `Reachable`. */
   letGo(): void {
     this.#watchers.letGo()
+    this.#current?.runner.attend(false)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -81,6 +81,9 @@ export class Session {
   #stage: 'running' | 'ending' | 'over' = 'running'
   /** Aborted so that a wait for a person checks its conditions again. */
   #woken = new AbortController()
+  /** Whether a person is at the question that is waited for, and whether its default is due if nobody is. */
+  #isAttended = false
+  #isCounting = false
 
   constructor(given: RunnerOptions) {
     const budget = new Budget(given)
@@ -589,16 +592,18 @@ export class Session {
     const passed = () => Math.max(clock.monotonic() - since, clock.now() - sinceDay)
     let aloneSince: number | null = null
     let told: HoldEnd | null = null
+    this.#isAttended = false
     for (;;) {
       // Create the signals before the checks, so that a change meanwhile ends the wait at once.
       this.#woken = new AbortController()
       const woken = AbortSignal.any([this.#woken.signal, asked.changed, audience.changed, asked.stopping])
-      const isAttached = await audience.isAttached()
+      const isAttached = (await audience.isAttached()) || this.#isAttended
       if (isOver() || asked.endedBy !== null) return 'over'
       const now = passed()
       aloneSince = isAttached ? null : (aloneSince ?? now)
       const limitAt = now + this.#budget.timeLeftMs
       const end = endOfHold({ ...policy, now, limitAt, aloneSince, hasDefault: hasDefault() })
+      this.#isCounting = !isAttached && end.how === 'goes-on'
       const left = end.at - now
       if (left <= 0) return end.how
       const at = clock.now() + left
@@ -608,6 +613,7 @@ export class Session {
       }
       if (end.how === 'goes-on') this.#log.live({ type: 'still-waiting', leftMs: left })
       await clock.wait(Math.min(left, isAttached && !audience.isForGood ? WATCHER_LOOK_MS : SLICE_MS), woken)
+      this.#isCounting = false
     }
   }
 
@@ -772,6 +778,18 @@ export class Session {
     this.#hooks.interrupt()
     this.#steps.interrupt()
     this.#woken.abort()
+  }
+
+  /**
+   * Marks that a person is at the open question, which then waits for them until it is closed; `isThere` false: they have left.
+   * Returns true if this stopped a countdown.
+   */
+  attend(isThere: boolean): boolean {
+    const stops = isThere && this.#isCounting
+    this.#isCounting = false
+    this.#isAttended = isThere
+    this.#woken.abort()
+    return stops
   }
 
   /** Makes the open decision for a person; `text` null: they added nothing. Returns false if no decision is open. */

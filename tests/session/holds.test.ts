@@ -136,6 +136,34 @@ describe('an interrupted session', () => {
   })
 
   promise('W31')
+  test('waits from the first key in its question on, until that is answered', async () => {
+    const stopped: boolean[] = []
+    const ran = await hold([interrupted], {
+      policy: { maxWaitMs: 5 * HOUR },
+      onEvent: ({ type }, { clock, runner }) => {
+        if (type === 'hold-until') void clock.wait(MINUTE).then(() => stopped.push(runner.attend(true)))
+        if (type === 'unpaused') stopped.push(runner.attend(true))
+      },
+    })
+    expect(due(ran)).toEqual([
+      [30, 'goes-on'],
+      [300, 'goes-on'],
+    ])
+    expect(stopped).toEqual([true, false, false])
+  })
+
+  test('counts again once whoever was at its question has left', async () => {
+    const ran = await hold([interrupted], {
+      onEvent: ({ type }, { clock, runner }) => {
+        if (type !== 'held') return
+        void clock.wait(MINUTE).then(() => runner.attend(true))
+        void clock.wait(HOUR).then(() => runner.attend(false))
+      },
+    })
+    expect(due(ran).at(-1)).toEqual([90, 'goes-on'])
+  })
+
+  promise('W31')
   test('that a screen shows all the time goes on after --max-wait at the latest', async () => {
     const audience: Audience = { isForGood: true, isAttached: async () => true, changed: new AbortController().signal }
     const ran = await hold([interrupted], { audience, policy: { maxWaitMs: 5 * HOUR } })

@@ -5,6 +5,7 @@ export const NO_HOST: ScreenHost = {
   ask: async () => ({ code: 'no-session', message: '' }),
   enqueue: async () => '',
   takeBack: async () => false,
+  attend: () => false,
   begin: () => {},
   command: async () => {},
   edit: async () => null,

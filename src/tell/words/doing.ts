@@ -132,10 +132,17 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
   }
 }
 
-/** Returns the time until it continues by itself; null: it does not. */
+/** Returns the time until it continues by itself; null: it does not, or not within an hour. */
 function leftOfHold({ holdEnd }: SessionState, now: number): string | null {
-  return holdEnd?.how === 'goes-on' ? clockLeft(holdEnd.at, now) : null
+  return holdEnd?.how === 'goes-on' ? hurryTo(holdEnd.at, now) : null
 }
+
+/** Formats the time that a person has left; null: there is no need to hurry, as while somebody watches. */
+function hurryTo(until: number, now: number): string | null {
+  return until - now > HOUR_MS ? null : clockLeft(until, now)
+}
+
+const HOUR_MS = 3_600_000
 
 /** Formats `(4:10 left)`, rounded up to a second. */
 function clockLeft(until: number, now: number): string {
@@ -144,8 +151,7 @@ function clockLeft(until: number, now: number): string {
 
 function deciding(state: SessionState, now: number): DoingNow {
   const { decision } = state
-  // Without a default there is no need to hurry.
-  const time = decision === null || decision.default === null ? null : clockLeft(decision.until, now)
+  const time = decision === null || decision.default === null ? null : hurryTo(decision.until, now)
   return isPlanShown(state)
     ? { kind: 'held', words: 'asks you about the plan', short: 'asks you', time }
     : { kind: 'held', words: 'asks you', short: 'asks you', time }

@@ -43,6 +43,7 @@ async function sit(replies: Reply[], editor = 'false', more: Record<string, stri
   const asked: Omit<Command, 'at'>[] = []
   const heard = Promise.withResolvers<void>()
   prompt.reach({
+    attend: () => false,
     letGo: () => {},
     ask: async ({ at: _, ...command }) => {
       asked.push(command)
@@ -260,6 +261,7 @@ test('what is printed while a person is asked begins on a line of its own, and a
   const { view, reach } = observerOn(cliContext(place, { env: { ...place.env, NO_COLOR: '1' }, stdin, stdout }), {})
   const heard = Promise.withResolvers<void>()
   reach?.({
+    attend: () => false,
     letGo: () => {},
     ask: async () => {
       heard.resolve()

@@ -71,6 +71,10 @@ test.each<[string, SessionEvent[]]>([
   ['waiting for the provider (6:17:00 left)', [started, turn, ended, { ...waiting, reason: 'provider-away' }]],
   ['asks you (6:08 left)', [started, turn, ended, asked]],
   ['asks you', [started, turn, ended, { ...asked, default: null }]],
+  [
+    'asks you',
+    [started, turn, ended, { ...asked, until: new Date(Date.parse(asked.until) + 3_600_000).toISOString() }],
+  ],
   ['waiting for the network 3:50', [started, turn, moreSamples['no network']]],
   ['thinking; stopping after this round', [started, turn, stopAsked]],
   ['thinking; pausing after this round', [started, turn, paused]],

@@ -46,6 +46,8 @@ import { agentsReadOut, changesReadOut } from './read-out.ts'
 /** Who carries out what a person asks of what is shown. */
 interface ScreenControl {
   ask(ask: Ask): Promise<Reply>
+  /** See `ScreenHost`. */
+  attend(): boolean
   /** A goal was typed where no session is shown. */
   begin(goal: string): void
   /** A slash command. */
@@ -214,6 +216,10 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   async ask(ask: Ask): Promise<Reply> {
     return await this.#options.control.ask(ask)
+  }
+
+  attend(): boolean {
+    return this.#options.control.attend()
   }
 
   begin(goal: string): void {

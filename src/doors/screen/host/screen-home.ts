@@ -62,6 +62,7 @@ export class ScreenHome implements AsyncDisposable {
       isWatching: false,
       control: {
         ask: ask => this.#ask(ask),
+        attend: () => this.#reachable?.attend() ?? false,
         begin: goal => this.#begin(goal),
         command: (name, rest) => runSlashCommand(place, name, rest),
         commands: () => commandsOf(place),

@@ -58,6 +58,8 @@ export async function openWatchScreen(
     isWatching: true,
     control: {
       ask,
+      // Whoever watches is at each question.
+      attend: () => false,
       // A session is always shown.
       begin: () => {},
       command: (name, rest) => runSlashCommand(place(), name, rest),

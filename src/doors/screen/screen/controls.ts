@@ -33,6 +33,7 @@ export class Controls {
     const chord = chordOf(key)
     const isArmed = clock.monotonic() < this.#armedUntil
     this.#armedUntil = 0
+    this.#attend()
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
@@ -43,6 +44,7 @@ export class Controls {
   paste(text: string): void {
     const { model } = this.#options
     this.#armedUntil = 0
+    this.#attend()
     this.#closeForTyping(text)
     const { dialog, question } = model
     if (question?.hidden !== undefined) model.typeHidden(typing => typing.takeText(text))
@@ -115,6 +117,12 @@ export class Controls {
     if (typed === '' || !composer.isRefused || composer.snapshot().search !== null) return false
     composer.putAside()
     return true
+  }
+
+  /** A key in a question: it waits for the person from now on, and says so if it would have been answered without them. */
+  #attend(): void {
+    const { model, host } = this.#options
+    if (model.dialog !== null && host.attend()) model.remark(COUNTDOWN_STOPPED)
   }
 
   /** Closes a question that the typed text does not answer; the text goes to the composer. */
@@ -377,6 +385,7 @@ export class Controls {
   }
 }
 
+const COUNTDOWN_STOPPED = 'The countdown has stopped. This waits for your answer.'
 const PUT_ASIDE = 'The rejected text is saved; ↑ brings it back'
 const TYPED_UNSEEN = 'You typed this before the field was shown; Enter sends it'
 

@@ -319,6 +319,8 @@ export interface QuestionContext {
 /** The actions of the screen's keys and commands; the screen itself only draws. Returned sentences are shown to the person. */
 export interface ScreenHost {
   ask(ask: Ask): Promise<Reply>
+  /** A key was pressed in a question, which waits for the person from now on; true if this stopped a countdown. */
+  attend(): boolean
   /** Enter on a text while a session is shown: queues it as the next one. Resolves to a sentence. */
   enqueue(prompt: string): Promise<string>
   /** Takes the last prompt out of the queue, after `keep` has saved it; false if the queue is empty. */

@@ -145,6 +145,14 @@ export class ScreenModel {
     this.changeDialog({ ...dialog.picker, question: { ...question, body: [problem, ...body] } })
   }
 
+  /** Says something in the open question, above what it says already. */
+  remark(text: string): void {
+    const picker = this.#dialog?.picker
+    if (picker === undefined) return
+    const { question } = picker
+    this.changeDialog({ ...picker, question: { ...question, body: [text, ...(question.body ?? [])] } })
+  }
+
   /** Adds a text to the composer, below the text that is there. */
   addText(text: string): void {
     const { composer } = this

@@ -249,7 +249,7 @@ async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<S
   const ask: Parameters<typeof watchCommands>[1] = command =>
     handleCommand(command, current, watcher => watchers.watched(watcher))
   opened.use(await watchCommands(records.control, ask, clock))
-  observer.reach?.({ ask, letGo: () => watchers.letGo() })
+  observer.reach?.({ ask, attend: () => runner.attend(true), letGo: () => watchers.letGo() })
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   return await runner.run()
 }

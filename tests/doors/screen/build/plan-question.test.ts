@@ -34,6 +34,7 @@ function sit(
     },
     enqueue: async () => '',
     takeBack: async () => false,
+    attend: () => false,
     begin: () => {},
     command: nothing,
     edit: async () => null,

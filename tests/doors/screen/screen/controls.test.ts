@@ -26,6 +26,7 @@ const named = (name: Key['name']): Key => ({ ...plain, input: '', name })
 function sit(
   options: {
     answers?: (ask: Ask) => Reply
+    attend?: () => boolean
     queue?: string[]
     enqueue?: () => Promise<string>
     enter?: Keymap['enter']
@@ -48,6 +49,7 @@ function sit(
       if (last !== undefined) keep(last)
       return last !== undefined
     },
+    attend: () => options.attend?.() ?? false,
     begin: goal => void calls.push(`begin ${goal}`),
     command: async (name, rest) => void calls.push(`/${name} ${rest}`.trim()),
     editFile: async () => false,
@@ -148,6 +150,24 @@ test('Esc is answered, too, where the event that tells of the hold comes after t
   expect([title(), asked.length]).toEqual(['Stop the session now?', 1])
   await press(named('return'))
   expect(asked).toEqual([{ type: 'interrupt' }, { type: 'stop', now: true }])
+})
+
+test('the first key in a question stops its countdown, and the question says so', async () => {
+  let attended = 0
+  const { press, happens, model, title } = sit({ attend: () => ++attended === 1 })
+  happens(created(), started(1))
+  const shown = () => drawScreen(model, 0).lines.join('\n')
+  await press(text('x'), named('backspace'))
+  expect(attended).toBe(0)
+  await press(named('escape'))
+  expect(shown()).not.toContain('countdown')
+  await press(named('down'))
+  expect([title(), shown()]).toEqual([
+    'Interrupted. What next?',
+    expect.stringContaining('The countdown has stopped. This waits for your answer.'),
+  ])
+  await press(named('down'))
+  expect(shown().match(/countdown/g)).toHaveLength(1)
 })
 
 test('while it ends, Ctrl+C ends it at once', async () => {

@@ -48,6 +48,7 @@ async function sit({ isWatching = false, columns = 80, rows = 24, fails = false 
     },
     enqueue: async () => '',
     takeBack: async () => false,
+    attend: () => false,
     begin: text => void remembered.push(text),
     command: async (name, rest) => void remembered.push(name, rest),
     editFile: async () => false,
