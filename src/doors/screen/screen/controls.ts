@@ -6,18 +6,22 @@ import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
 import { isEmpty, previousBoundary } from '../composer/text.ts'
 import { openAsked } from './asked.ts'
-import { type QuestionContext, sendWritten } from './dialogs.ts'
+import { openDecision, type QuestionContext, sendWritten } from './dialogs.ts'
 import { areaOfInput } from './frame.ts'
 import { askAboutPlan, askAfterInterrupt, askToLeave } from './how-it-goes-on.ts'
 
 /** How long a second Ctrl+C leaves, ms. */
 const ARMED_MS = 8_000
+/** How long after something was closed Esc is taken for a repeated one, ms. */
+const HABIT_MS = 1_000
 
 /** Handles the keys of the screen: the open question, the composer, and the actions of the host. */
 export class Controls {
   readonly #options: ControlsOptions
   /** The time until which another Ctrl+C leaves; monotonic, ms. */
   #armedUntil = 0
+  /** The time until which Esc is meant for what has just closed; monotonic, ms. */
+  #habitUntil = 0
   #lastChord = ''
   #isInterrupting = false
   /** What was typed, and other keys that were pressed, while the screen did not show the field. */
@@ -33,12 +37,35 @@ export class Controls {
     const chord = chordOf(key)
     const isArmed = clock.monotonic() < this.#armedUntil
     this.#armedUntil = 0
+    const isHabit = clock.monotonic() < this.#habitUntil
+    this.#habitUntil = 0
+    const wasOpen = this.#isSomethingOpen()
     this.#attend()
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
+    else if (chord === 'escape' && isHabit && !wasOpen && model.isRunning) this.#sayWhatEscDoes()
     else this.#fieldKey(key)
+    if (chord === 'escape' && wasOpen && !this.#isSomethingOpen()) this.#expectHabit()
     this.#lastChord = chord
+  }
+
+  /** Whether Esc closes something of the frame. */
+  #isSomethingOpen(): boolean {
+    const { composer, dialog, showsTasks } = this.#options.model
+    const { popup, search } = composer.snapshot()
+    return dialog !== null || popup !== null || search !== null || showsTasks
+  }
+
+  #expectHabit(): void {
+    this.#habitUntil = this.#options.clock.monotonic() + HABIT_MS
+  }
+
+  /** Esc that was pressed twice by habit does nothing; the next one counts. */
+  #sayWhatEscDoes(): void {
+    const { model } = this.#options
+    const isHeld = openDecision(model) !== null || model.pane.state?.pausedAt != null
+    model.notice(`Esc again ${isHeld ? 'shows the choices' : 'interrupts the agent'}`, 'warning')
   }
 
   paste(text: string): void {
@@ -83,6 +110,7 @@ export class Controls {
   /** The screen shows the field now: what was typed before stands in it, but for a digit or a letter, which were meant for something else. */
   fieldSeen(): void {
     const { model } = this.#options
+    this.#expectHabit()
     const [typed, keys] = [this.#unseen.trim(), this.#unseenKeys]
     this.#unseen = ''
     this.#unseenKeys = []

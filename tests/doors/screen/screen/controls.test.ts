@@ -239,12 +239,35 @@ test('with a draft below a question, Ctrl+C in it does not promise that another 
 })
 
 test('Esc closes the list of tasks before it interrupts, and leaves a draft alone', async () => {
-  const { press, happens, model, types } = sit()
+  const { press, happens, model, types, clock } = sit()
   happens(created(), started(1))
   await press(text('a draft'), ctrl('t'), named('escape'))
   expect([model.showsTasks, types(), model.composer.text]).toEqual([false, [], 'a draft'])
+  await clock.advance(1_000)
   await press(named('escape'))
   expect([types(), model.composer.text]).toEqual([['interrupt'], 'a draft'])
+})
+
+test.each<[string, (model: ScreenModel, controls: Controls) => void, Key[]]>([
+  [
+    'a question',
+    model => void model.choose({ title: 'Which?', options: [{ id: 'a', label: 'a' }] }),
+    [named('escape')],
+  ],
+  ['the list of tasks', () => {}, [ctrl('t'), named('escape')]],
+  ['the commands', () => {}, [text('/'), named('escape')]],
+  ['the search', model => model.composer.search(), [named('escape')]],
+  ['what filled the terminal', (_, controls) => controls.fieldSeen(), []],
+])('Esc pressed twice to close %s interrupts nothing: it says that the next one does', async (_, open, keys) => {
+  const { press, happens, model, controls, types, clock } = sit()
+  happens(created(), started(1))
+  open(model, controls)
+  await press(...keys)
+  await clock.advance(300)
+  await press(named('escape'))
+  expect([types(), drawScreen(model, 0).lines.at(-1)]).toEqual([[], 'Esc again interrupts the agent'])
+  await press(named('escape'))
+  expect(types()).toEqual(['interrupt'])
 })
 
 test('Ctrl+E with a draft goes to the end of its line, and opens the log without one', async () => {
@@ -344,7 +367,12 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
   happens(...interrupted)
   expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
   await press(named('escape'))
-  expect(types()).toEqual(['interrupt', 'unpause'])
+  await press(named('escape'))
+  expect([types(), title(), model.currentNotice?.text]).toEqual([
+    ['interrupt', 'unpause'],
+    null,
+    'Esc again shows the choices',
+  ])
   happens({ type: 'unpaused' }, ended(1, worked), { type: 'paused' }, { type: 'held' })
   await press(named('escape'))
   expect(title()).toBe('Paused. What next?')
