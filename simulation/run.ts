@@ -1,6 +1,6 @@
 /**
  * Plays nights: `npm run simulate -- --nights 1000 --seed 7`. One night again: `--night 7-12`, with these disturbances alone:
- * `--faults 221:kill,458:power`. `--without change,build` leaves out the nights of these modes. Bugs of the past, put back one by one: `--bugs`. docs/inside/simulation.md says more.
+ * `--faults 221:kill,458:power`. `--without change,build` leaves out the nights of these modes. Bugs of the past, put back one by one: `--bugs`. simulation/README.md says more.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 
 const Text = v.pipe(v.string(), v.nonEmpty())
 
-/** A scripted agent: a file of `bench/liars/agents` (docs/inside/liars.md). */
+/** A scripted agent: a file of `bench/liars/agents` (bench/liars/README.md). */
 const AgentSchema = v.strictObject({
   /** That of its file. */
   name: Text,
