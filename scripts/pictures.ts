@@ -32,8 +32,8 @@ const PLACES = fileURLToPath(new URL('../node_modules/.p/', import.meta.url))
 
 const GALLERY_HEAD = `# What codemachine looks like
 
-Each picture shows a real run, with the real codex and a scripted model, in a terminal of 80 columns and 24 rows, of
-120 and 40, and where room matters of 40 and 10. \`npm run pictures\` makes the pictures and this page.
+Each picture shows a real run, with the real codex and a scripted model. The terminals have 80 × 24, 120 × 40
+and sometimes 40 × 10 characters. \`npm run pictures\` makes the pictures and this page.
 `
 
 /** One run in one terminal. */
