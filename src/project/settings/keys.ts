@@ -48,7 +48,7 @@ export const KEY_ACTIONS = [
     when: 'text',
   }),
   action('field', 'answer', ['tab'], 'Answer what is asked', {
-    does: 'moves into the question above the field; there a digit or Enter answers, Esc leaves',
+    does: 'moves into the question above the field; there a digit or Enter chooses, Esc leaves',
     when: 'empty',
   }),
   action('field', 'interrupt', ['escape'], 'Interrupt, or close', {

@@ -7,17 +7,18 @@ import { type Area, type DrawnField, optionMark, scrollWindow, textColumns, text
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { isEmpty } from './text.ts'
 
-/** One of the answers to choose from. */
+/** One of the answers to choose from. `confirms`: it ends or loses something, so a digit only selects it. */
 export interface PickerOption {
   readonly id: string
   readonly label: string
   readonly hint?: string
+  readonly confirms?: true
 }
 
 /**
  * A question with its options. `markdown`: what it is about, scrolled where it is longer than its rows; `body`: what is
  * said below that; `freeText`: the label of the answer that is typed; left out where none may be; `freeTextAt`: its row
- * among the choices, from 0; left out: the last. `digitChooses`: a digit is the answer, and does not only select it.
+ * among the choices, from 0; left out: the last.
  */
 export interface PickerQuestion {
   readonly title: string
@@ -28,7 +29,6 @@ export interface PickerQuestion {
   /** Called with each option that the choice moves to. */
   readonly onMove?: (id: string) => void
   readonly freeTextAt?: number
-  readonly digitChooses?: true
 }
 
 /** The state of a question that is being answered. Immutable. */
@@ -96,6 +96,11 @@ function optionIn(question: PickerQuestion, row: number): PickerOption | undefin
   return row === free ? undefined : question.options[free !== -1 && row > free ? row - 1 : row]
 }
 
+/** Whether only Enter takes the selected option. */
+export function isToConfirm({ question, selected, writing }: Picker): boolean {
+  return !writing && optionIn(question, selected)?.confirms === true
+}
+
 /** The number of rows to select from. */
 function countChoices({ options, freeText }: PickerQuestion): number {
   return options.length + (freeText === undefined ? 0 : 1)
@@ -116,8 +121,7 @@ function choosingKey(picker: Picker, key: Key, columns: number): Step {
   if (/^[1-9]$/.test(key.input)) {
     const row = Number(key.input) - 1
     if (row >= count) return goOn(picker)
-    // Elsewhere a digit only selects: it may begin an answer in words, and one of the options stops the work.
-    return picker.question.digitChooses ? choose(picker, row) : goOn({ ...picker, selected: row })
+    return optionIn(picker.question, row)?.confirms ? goOn({ ...picker, selected: row }) : choose(picker, row)
   }
   if (picker.question.freeText === undefined || key.input.trim() === '') return goOn(picker)
   return writingKey(opened(picker), key, columns)

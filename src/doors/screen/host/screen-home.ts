@@ -316,9 +316,9 @@ function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string
   const [left] = resumable ?? []
   if (left?.stopped === 'cut off' || left?.stopped === 'interrupted') {
     const goal = left.goal.trim().slice(0, GOAL_CHARS)
-    offers.push({ id: 'resume', label: `Resume: ${goal}`, hint: `${left.id}, ${left.stopped}` })
+    offers.push({ id: 'resume', label: `Resume: ${goal}`, hint: `${left.id}, ${left.stopped}`, confirms: true })
   }
-  if (queue !== null && queue.length > 0) offers.push({ id: 'queue', label: 'Run the queue' })
+  if (queue !== null && queue.length > 0) offers.push({ id: 'queue', label: 'Run the queue', confirms: true })
   return offers
 }
 

@@ -115,8 +115,13 @@ async function askAtLeave(person: PersonScreen, id: string): Promise<string | nu
     title: 'Leave it running, or stop it?',
     options: [
       { id: 'leave', label: 'Leave it running', hint: 'codemachine attach shows it again' },
-      { id: 'stop', label: 'Stop it after this round', hint: 'codemachine resume continues from there' },
-      { id: 'now', label: 'Stop it now', hint: 'the round is interrupted' },
+      {
+        id: 'stop',
+        label: 'Stop it after this round',
+        hint: 'codemachine resume continues from there',
+        confirms: true,
+      },
+      { id: 'now', label: 'Stop it now', hint: 'the round is interrupted', confirms: true },
     ],
     leavesOnInterrupt: true,
   })

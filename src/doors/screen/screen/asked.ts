@@ -102,8 +102,6 @@ async function chooseAsked(model: ScreenModel, waiting: readonly Waiting[]): Pro
       label: `${name}${SPACE}${text}`,
       hint: choicesInLine(choices),
     })),
-    digitChooses: true,
-    isList: true,
     takesCommands: true,
   })
   return answer.kind === 'chosen' ? answer.id : undefined
@@ -128,7 +126,6 @@ function fieldOf({ question, round, text, options, assumption, agent }: AskedQue
     ],
     options: options.map((option, index) => ({ id: String(index), label: oneLine(option, CHOICE_CHARS) })),
     freeText: options.length === 0 ? 'Your answer' : 'Answer in words …',
-    digitChooses: true,
     takesCommands: true,
     ofQuestion: question,
   }

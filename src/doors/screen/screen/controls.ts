@@ -12,7 +12,7 @@ import { askAboutPlan, askAfterInterrupt, askToLeave } from './how-it-goes-on.ts
 
 /** How long a second Ctrl+C leaves, ms. */
 const ARMED_MS = 8_000
-/** How long after something was closed Esc is taken for a repeated one, ms. */
+/** How long Esc after what it closed, and Enter after a digit that chose, are taken for a repeated one, ms. */
 const HABIT_MS = 1_000
 
 /** Handles the keys of the screen: the open question, the composer, and the actions of the host. */
@@ -20,8 +20,8 @@ export class Controls {
   readonly #options: ControlsOptions
   /** The time until which another Ctrl+C leaves; monotonic, ms. */
   #armedUntil = 0
-  /** The time until which Esc is meant for what has just closed; monotonic, ms. */
-  #habitUntil = 0
+  /** A key that is pressed once more by habit, and the time until which; monotonic, ms. */
+  #habit: { chord: string; until: number } | null = null
   #lastChord = ''
   #isInterrupting = false
   /** What was typed, and other keys that were pressed, while the screen did not show the field. */
@@ -37,16 +37,17 @@ export class Controls {
     const chord = chordOf(key)
     const isArmed = clock.monotonic() < this.#armedUntil
     this.#armedUntil = 0
-    const isHabit = clock.monotonic() < this.#habitUntil
-    this.#habitUntil = 0
+    const isHabit = chord === this.#habit?.chord && clock.monotonic() < this.#habit.until
+    this.#habit = null
     const wasOpen = this.#isSomethingOpen()
     this.#attend()
+    if (isHabit && chord === 'return') return
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
-    else if (chord === 'escape' && isHabit && !wasOpen && model.isRunning) this.#sayWhatEscDoes()
+    else if (isHabit && !wasOpen && model.isRunning) this.#sayWhatEscDoes()
     else this.#fieldKey(key)
-    if (chord === 'escape' && wasOpen && !this.#isSomethingOpen()) this.#expectHabit()
+    if (chord === 'escape' && wasOpen && !this.#isSomethingOpen()) this.#expectHabit(chord)
     this.#lastChord = chord
   }
 
@@ -57,8 +58,8 @@ export class Controls {
     return dialog !== null || popup !== null || search !== null || showsTasks
   }
 
-  #expectHabit(): void {
-    this.#habitUntil = this.#options.clock.monotonic() + HABIT_MS
+  #expectHabit(chord: 'escape' | 'return'): void {
+    this.#habit = { chord, until: this.#options.clock.monotonic() + HABIT_MS }
   }
 
   /** Esc that was pressed twice by habit does nothing; the next one counts. */
@@ -110,7 +111,7 @@ export class Controls {
   /** The screen shows the field now: what was typed before stands in it, but for a digit or a letter, which were meant for something else. */
   fieldSeen(): void {
     const { model } = this.#options
-    this.#expectHabit()
+    this.#expectHabit('escape')
     const [typed, keys] = [this.#unseen.trim(), this.#unseenKeys]
     this.#unseen = ''
     this.#unseenKeys = []
@@ -162,7 +163,7 @@ export class Controls {
   }
 
   #dialogKey(key: Key, chord: string, isArmed: boolean): void {
-    const { model, host, clock } = this.#options
+    const { model, host } = this.#options
     const { dialog, question } = model
     if (dialog === null || question === null) return
     if (chord === 'ctrl+c') {
@@ -176,12 +177,17 @@ export class Controls {
       else if (isEmpty(model.composer.snapshot().buffer.text)) this.#arm()
     } else if (question.hidden !== undefined) {
       this.#hiddenKey(key, chord)
-    } else if (!this.#keyBesideDialog(chord, dialog)) {
-      const { picker, result } = pickerKey(dialog, key, areaOfInput(model, clock.now()))
-      if (result === null) model.changeDialog(picker)
-      else if (result.kind === 'closed') model.dismiss('closed')
-      else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
-    }
+    } else if (!this.#keyBesideDialog(chord, dialog)) this.#keyOfDialog(key, chord, dialog)
+  }
+
+  #keyOfDialog(key: Key, chord: string, dialog: Picker): void {
+    const { model, clock } = this.#options
+    const { picker, result } = pickerKey(dialog, key, areaOfInput(model, clock.now()))
+    // Elsewhere a digit selects, and Enter chooses.
+    if (result?.kind === 'chosen' && chord === '') this.#expectHabit('return')
+    if (result === null) model.changeDialog(picker)
+    else if (result.kind === 'closed') model.dismiss('closed')
+    else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
   }
 
   /** A key of a text that is not shown: it edits that, and opens nothing else. */

@@ -10,6 +10,7 @@ import type { AskedQuestion } from '../../../session/records/questions.ts'
 import { decidedMeanwhile } from '../../../tell/words/decision.ts'
 import { KEY_HINTS } from '../../../tell/words/names.ts'
 import { agentLabel, agentOf } from '../../../tell/words/plan.ts'
+import type { PickerOption } from '../composer/picker.ts'
 import { isEmpty } from '../composer/text.ts'
 import type { Answer, Question, ScreenModel } from './model.ts'
 
@@ -57,7 +58,7 @@ async function offerChoices(context: QuestionContext, decision: OpenDecision): P
   const answer = await model.choose({
     title,
     ...aboutDecision(model, decision),
-    options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
+    options: choices.map(choice => optionOf(decision, choice)),
     ...escOf(context),
     // A secret may begin with a slash, and is pasted too early.
     ...(decision.secret === undefined ? OF_DECISION : { ofDecision: true }),
@@ -69,6 +70,14 @@ async function offerChoices(context: QuestionContext, decision: OpenDecision): P
   const choice = choices.find(({ id }) => answer.kind === 'chosen' && id === answer.id)
   if (choice === undefined) return noticeHeld(context, answer)
   await choose(context, decision, choice)
+}
+
+/** A choice as an option. A digit takes the default, what asks further, and what is said of a plan, which can be changed later. */
+function optionOf(decision: OpenDecision, choice: Choice): PickerOption {
+  const { id, label, hint, text, opensFile } = choice
+  const asksOn = text !== undefined || opensFile === true || isSecretGiven(decision, choice)
+  const isSafe = asksOn || id === decision.default || decision.id === PLAN_DECISION
+  return { id, label, ...(hint === undefined ? {} : { hint }), ...(isSafe ? {} : { confirms: true }) }
 }
 
 /** What the last line says of Esc in a question that was opened from a list. */
@@ -118,7 +127,7 @@ export function askOnceMore(
   terms: Partial<Question>,
 ): Promise<Answer> {
   const options = [
-    { id: 'end', label, hint },
+    { id: 'end', label, hint, confirms: true as const },
     { id: 'back', label: 'Back' },
   ]
   return model.choose({ title, options, esc: 'goes back', ...terms })
@@ -275,6 +284,7 @@ async function chooseAgent(model: ScreenModel, isStop: boolean): Promise<string 
       id: instance,
       label: agentLabel(instance, state),
       hint: request,
+      ...(isStop ? { confirms: true as const } : {}),
     })),
     takesCommands: true,
   })

@@ -3,6 +3,7 @@ import { cutLine } from '../../../tell/words/cells.ts'
 import { activityOf } from '../../../tell/words/outcome.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { type Popup, takesText } from '../composer/completion.ts'
+import { isToConfirm } from '../composer/picker.ts'
 import { fittingHints } from '../view/full-view.ts'
 import type { ScreenModel } from './model.ts'
 
@@ -39,6 +40,7 @@ function situationOf(model: ScreenModel): HintSituation {
     popup,
     question,
     writes: typedAnswer(model),
+    confirms: model.dialog !== null && isToConfirm(model.dialog),
   }
 }
 
@@ -79,13 +81,13 @@ export interface HintSituation {
     options: readonly unknown[]
     esc?: string
     interruptHolds?: true
-    isList?: true
     leavesOnInterrupt?: true
     hidden?: unknown
-    digitChooses?: true
   } | null
   /** What is being typed as its answer; null while options are chosen from. */
   writes: 'text' | 'command' | null
+  /** Whether a digit does not choose what is selected. */
+  confirms: boolean
 }
 
 /** The keys that matter now, as many as fit into one line, the most important first. */
@@ -102,7 +104,7 @@ type Placed = HintSituation & { isNarrow: boolean }
 
 function hintsFor(situation: Placed): readonly string[] {
   const { isSession, isRunning, text, command, isSearching, popup, question } = situation
-  if (question !== null) return hintsOfQuestion(question, situation.writes)
+  if (question !== null) return hintsOfQuestion(question, situation)
   if (isSearching) return ['Enter takes it', 'Esc goes back', ...named(situation.keymap, ['search', 'older'])]
   if (popup !== null) return hintsOfPopup(popup)
   if (command !== null)
@@ -113,24 +115,13 @@ function hintsFor(situation: Placed): readonly string[] {
 }
 
 function hintsOfQuestion(
-  {
-    options,
-    esc = 'closes',
-    interruptHolds,
-    isList,
-    leavesOnInterrupt,
-    hidden,
-    digitChooses,
-  }: NonNullable<HintSituation['question']>,
-  writes: HintSituation['writes'],
+  { options, esc = 'closes', interruptHolds, leavesOnInterrupt, hidden }: NonNullable<HintSituation['question']>,
+  { writes, confirms }: Pick<HintSituation, 'writes' | 'confirms'>,
 ): readonly string[] {
   if (hidden !== undefined) return ['Nothing is shown', 'Enter takes it', 'Esc goes back']
-  if (digitChooses && options.length > 0 && writes === null) {
-    return [`A digit or Enter ${isList ? 'opens it' : 'answers'}`, `Esc ${esc}`, '↑ ↓ choose']
-  }
   const hold = interruptHolds ? ['Ctrl+C leaves it paused'] : []
   if (options.length > 0 && writes === null) {
-    return ['↑ ↓ and Enter choose', `Esc ${esc}`, ...hold]
+    return [confirms ? 'Enter confirms' : 'A digit or Enter chooses', `Esc ${esc}`, ...hold, '↑ ↓ select']
   }
   const enter = writes === 'command' ? 'Enter runs it' : 'Enter sends it'
   const back = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'

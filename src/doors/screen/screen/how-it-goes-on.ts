@@ -115,8 +115,8 @@ export async function askToLeave(context: QuestionContext): Promise<void> {
   const answer = await model.choose({
     title: 'Leave? The session ends with this screen.',
     options: [
-      { id: 'leave', label: 'Leave now', hint: resumeHint(model) },
-      { id: 'after-round', label: 'Stop after this round' },
+      { id: 'leave', label: 'Leave now', hint: resumeHint(model), confirms: true },
+      { id: 'after-round', label: 'Stop after this round', confirms: true },
       ...(model.options.isDemo
         ? []
         : [{ id: 'detach', label: 'Leave it running', hint: 'codemachine attach shows it again' }]),
@@ -198,7 +198,9 @@ function startQuestion({ files, kept, putBack }: PlanChanged, remark: string | u
     ...(remark === undefined ? {} : { body: [remark] }),
     options: [
       { id: 'start', label: 'Start', hint: 'work continues with this plan' },
-      ...(kept ? [{ id: 'put-back', label: 'Restore the old plan', hint: 'from before this change' }] : []),
+      ...(kept
+        ? [{ id: 'put-back', label: 'Restore the old plan', hint: 'from before this change', confirms: true as const }]
+        : []),
       ...(files.length > 0 ? [{ id: 'see', label: 'Show the files' }] : []),
     ],
     freeText: 'Change again …',

@@ -238,7 +238,7 @@ export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
 /**
  * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
  * the session goes on; `esc`: what the last line says that Esc does, left out: it closes; `interruptHolds`: Ctrl+C leaves the
- * session held, as Esc does not; `isList`: a choice opens another question, and answers nothing; `leavesOnInterrupt`: Ctrl+C, which has opened it,
+ * session held, as Esc does not; `leavesOnInterrupt`: Ctrl+C, which has opened it,
  * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided;
  * `hidden`: its answer is typed and never shown; `ofQuestion`: the question of an agent that it answers.
  */
@@ -247,7 +247,6 @@ export type Question = PickerQuestion & {
   whileHeld?: true
   esc?: string
   interruptHolds?: true
-  isList?: true
   leavesOnInterrupt?: true
   takesCommands?: true
   ofDecision?: true
@@ -289,7 +288,7 @@ interface ShownWork {
 const NOTHING_KEPT: Question = {
   title: 'This question is closed.',
   body: ['Your text was discarded.'],
-  options: [{ id: 'close', label: 'Close' }],
+  options: [{ id: 'close', label: 'Close', confirms: true }],
 }
 
 function tooLong({ mostBytes }: HiddenTerms): string {

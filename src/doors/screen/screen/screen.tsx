@@ -409,6 +409,6 @@ async function noteTooLate(model: ScreenModel): Promise<void> {
   await model.choose({
     title: 'The session has ended.',
     body: [written === '' ? 'Nobody can read this now.' : `Not sent: ${written}`],
-    options: [{ id: 'close', label: 'Close' }],
+    options: [{ id: 'close', label: 'Close', confirms: true }],
   })
 }

@@ -43,10 +43,15 @@ function shown(picker: Picker, columns = 40, maxRows = 9): string[] {
 test('an option is chosen with Enter, and reached with the arrows or by its number', () => {
   expect(answer(QUESTION, 'down', 'return').result).toEqual({ kind: 'chosen', id: 'skip' })
   expect(answer(QUESTION, 'up', 'up', 'return').result).toEqual({ kind: 'chosen', id: 'stop' })
-  expect(answer(QUESTION, '3').result).toBeNull()
-  expect(answer(QUESTION, '3', 'return').result).toEqual({ kind: 'chosen', id: 'stop' })
+  expect(answer(QUESTION, '3').result).toEqual({ kind: 'chosen', id: 'stop' })
   expect(answer(QUESTION, '9').result).toBeNull()
   expect(answer(QUESTION, 'escape').result).toEqual({ kind: 'closed' })
+})
+
+test('a digit only selects what is to be confirmed with Enter', () => {
+  const question = { ...QUESTION, options: QUESTION.options.map(each => ({ ...each, confirms: true as const })) }
+  expect(answer(question, '3').result).toBeNull()
+  expect(answer(question, '3', 'return').result).toEqual({ kind: 'chosen', id: 'stop' })
 })
 
 test('an answer of one’s own is written by typing it, or by choosing to', () => {

@@ -174,9 +174,9 @@ test('Esc in one of several goes back to the list, and from there closes, and in
     asked(2, { text: 'What name?', options: [] }),
   ])
   await press(named('tab'))
-  expect(lines().at(-1)).toBe('A digit or Enter opens it · Esc closes · ↑ ↓ choose')
+  expect(lines().at(-1)).toBe('A digit or Enter chooses · Esc closes · ↑ ↓ select')
   await press(named('return'))
-  expect(lines().at(-1)).toBe('A digit or Enter answers · Esc goes back to the list · ↑ ↓ choose')
+  expect(lines().at(-1)).toBe('A digit or Enter chooses · Esc goes back to the list · ↑ ↓ select')
   await press(named('escape'))
   expect(model.question?.title).toBe('2 things wait for your answer')
   await press(text('2'))

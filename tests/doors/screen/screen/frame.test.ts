@@ -91,6 +91,7 @@ describe('the hint', () => {
     popup: null,
     question: null,
     writes: null,
+    confirms: false,
   }
   const one = { name: 'change', description: '', note: null }
 
@@ -125,11 +126,12 @@ describe('the hint', () => {
       80,
       'Enter runs /change · Tab completes it · Esc closes · ↑ ↓ choose',
     ],
-    [{ question: { options: [{}] } }, 80, '↑ ↓ and Enter choose · Esc closes'],
+    [{ question: { options: [{}] }, confirms: true }, 80, 'Enter confirms · Esc closes · ↑ ↓ select'],
+    [{ question: { options: [{}] } }, 80, 'A digit or Enter chooses · Esc closes · ↑ ↓ select'],
     [
       { question: { options: [{}], esc: 'continues', interruptHolds: true } },
       80,
-      '↑ ↓ and Enter choose · Esc continues · Ctrl+C leaves it paused',
+      'A digit or Enter chooses · Esc continues · Ctrl+C leaves it paused · ↑ ↓ select',
     ],
     [
       { question: { options: [{}], esc: 'continues', interruptHolds: true }, writes: 'text' },

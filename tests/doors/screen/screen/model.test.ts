@@ -258,7 +258,7 @@ describe('a frame', () => {
           "Which?",
           "❯ 1. This",
           "  2. That  or so",
-          "↑ ↓ and Enter choose · Esc closes",
+          "A digit or Enter chooses · Esc closes · ↑ ↓ select",
         ],
       }
     `)
