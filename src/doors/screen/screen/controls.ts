@@ -47,7 +47,7 @@ export class Controls {
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
     else if (isHabit && !wasOpen && model.isRunning) this.#sayWhatEscDoes()
     else this.#fieldKey(key)
-    if (chord === 'escape' && wasOpen && !this.#isSomethingOpen()) this.#expectHabit(chord)
+    if (chord === 'escape' && wasOpen && !this.#isSomethingOpen()) this.expectHabit(chord)
     this.#lastChord = chord
   }
 
@@ -58,7 +58,8 @@ export class Controls {
     return dialog !== null || popup !== null || search !== null || showsTasks
   }
 
-  #expectHabit(chord: 'escape' | 'return'): void {
+  /** Expects a key once more by habit; the screen calls it, too, when Esc has closed what filled the terminal. */
+  expectHabit(chord: 'escape' | 'return'): void {
     this.#habit = { chord, until: this.#options.clock.monotonic() + HABIT_MS }
   }
 
@@ -111,7 +112,6 @@ export class Controls {
   /** The screen shows the field now: what was typed before stands in it, but for a digit or a letter, which were meant for something else. */
   fieldSeen(): void {
     const { model } = this.#options
-    this.#expectHabit('escape')
     const [typed, keys] = [this.#unseen.trim(), this.#unseenKeys]
     this.#unseen = ''
     this.#unseenKeys = []
@@ -184,7 +184,7 @@ export class Controls {
     const { model, clock } = this.#options
     const { picker, result } = pickerKey(dialog, key, areaOfInput(model, clock.now()))
     // Elsewhere a digit selects, and Enter chooses.
-    if (result?.kind === 'chosen' && chord === '') this.#expectHabit('return')
+    if (result?.kind === 'chosen' && chord === '') this.expectHabit('return')
     if (result === null) model.changeDialog(picker)
     else if (result.kind === 'closed') model.dismiss('closed')
     else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)

@@ -218,7 +218,8 @@ export class Screen {
     const keys = this.#keys
     let afterwards = () => {}
     const shown = async () => {
-      afterwards = await openView(view, { keys, output, clock, mouse, signal, onFailure })
+      const onEscaped = () => this.#controls.expectHabit('escape')
+      afterwards = await openView(view, { keys, output, clock, mouse, signal, onEscaped, onFailure })
     }
     await this.#lend(shown, () => keys.keepRaw())
     afterwards()

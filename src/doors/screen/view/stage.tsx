@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { Box, render, Text, useApp, useCursor, useInput, usePaste } from 'ink'
 import { useEffect, useReducer } from 'react'
 import type { Clock } from '../../../base/clock.ts'
-import { type Key, keysFromInk } from '../composer/keys.ts'
+import { chordOf, type Key, keysFromInk } from '../composer/keys.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
 import { type FullView, MOUSE_OFF, MOUSE_ON, type Pointer, pointersIn, type Stage } from './full-view.ts'
 
@@ -15,6 +15,8 @@ interface StageOptions {
   mouse: boolean
   /** Closes all views. */
   signal: AbortSignal
+  /** Called when Esc has closed the last view. */
+  onEscaped?(): void
   /** Called with the error of an action that a view has started. */
   onFailure(error: unknown): void
 }
@@ -188,7 +190,10 @@ class OpenStage implements Stage {
   }
 
   press(keys: readonly Key[]): void {
-    for (const key of keys.flatMap(oneByOne)) this.top?.press(key, this)
+    for (const key of keys.flatMap(oneByOne)) {
+      this.top?.press(key, this)
+      if (this.top === undefined && chordOf(key) === 'escape') this.#options.onEscaped?.()
+    }
     this.#redraw()
   }
 

@@ -20,12 +20,16 @@ function opened(screen: Screen, output: ReturnType<typeof draw>['output'], count
   const onFailure = (error: unknown) => {
     throw error
   }
+  let escaped = 0
   const ended = openView(pager, {
     keys: new SharedKeys(stdin),
     output,
     clock: systemClock,
     mouse: true,
     signal: ending.signal,
+    onEscaped: () => {
+      escaped += 1
+    },
     onFailure,
   })
   const until = async (isSo: (rows: string[]) => boolean) => {
@@ -35,7 +39,7 @@ function opened(screen: Screen, output: ReturnType<typeof draw>['output'], count
       await systemClock.wait(5)
     }
   }
-  return { source, stdin, ending, ended, until }
+  return { source, stdin, ending, ended, until, escapes: () => escaped }
 }
 
 test('the pager shows the end, follows, searches, keeps up with the window, and gives the screen back', async () => {
@@ -76,6 +80,19 @@ test('the pager shows the end, follows, searches, keeps up with the window, and 
   expect(screen.isAlternate).toBe(false)
   expect(screen.all()).toEqual(before)
   for (const wipe of ['\x1b[2J', '\x1b[3J']) expect(screen.written).not.toContain(wipe)
+})
+
+test.each([
+  ['Esc', '\x1b', 1],
+  ['q', 'q', 0],
+])('it tells the screen when it was Esc that closed it: %s', async (_, sent, times) => {
+  const screen = new Screen(60, 12)
+  const { output } = draw(screen, 'breaks')
+  const { stdin, ended, until, escapes } = opened(screen, output)
+  await until(() => screen.isAlternate)
+  stdin.write(sent)
+  await ended
+  expect(escapes()).toBe(times)
 })
 
 test('it is closed from outside, also before it has been opened', async () => {

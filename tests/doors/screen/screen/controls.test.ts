@@ -271,7 +271,7 @@ test.each<[string, (model: ScreenModel, controls: Controls) => void, Key[]]>([
   ['the list of tasks', () => {}, [ctrl('t'), named('escape')]],
   ['the commands', () => {}, [text('/'), named('escape')]],
   ['the search', model => model.composer.search(), [named('escape')]],
-  ['what filled the terminal', (_, controls) => controls.fieldSeen(), []],
+  ['what filled the terminal', (_, controls) => controls.expectHabit('escape'), []],
 ])('Esc pressed twice to close %s interrupts nothing: it says that the next one does', async (_, open, keys) => {
   const { press, happens, model, controls, types, clock } = sit()
   happens(created(), started(1))
