@@ -25,7 +25,7 @@ export async function openCounterCheckout(
 ): Promise<ScratchFolder | { problem: string }> {
   const { git, start, tree } = options
   try {
-    for (const each of [start, tree]) {
+    for (const each of new Set([start, tree])) {
       const { files, bytes } = await sizeOf(git, each)
       if (files > MOST_FILES || bytes > MOST_BYTES)
         return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }

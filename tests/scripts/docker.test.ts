@@ -39,7 +39,7 @@ test('the container of a team runs `codemachine team`, and has the workspace and
 
 promise('T47')
 test('all that the container is built from comes with the package', async () => {
-  const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'), { schema: YAML11_SCHEMA }) as { files: string[] }
+  const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
   const lines = (await readFile(join(DOCKER, 'Dockerfile'), 'utf8')).split('\n')
   const copied = lines.filter(line => line.startsWith('COPY ')).flatMap(line => line.split(/\s+/).slice(1, -1))
   expect(files).toContain('docker')

@@ -164,10 +164,11 @@ export class ScratchFolder implements AsyncDisposable {
   ): Promise<string> {
     const { prefix } = this.#git
     const run = (args: readonly string[], input?: string) => runGitOrThrow(setting, [...UNSPLIT_INDEX, ...args], input)
-    await run(['read-tree', '--empty'])
+    // With a prefix, git adds to the index instead of replacing it.
+    if (at !== '') await run(['read-tree', '--empty'])
     await run(['read-tree', ...(at === '' ? [] : [`--prefix=${at}`]), what])
     const input = changes.map(({ mode, hash, path }) => `${mode} ${hash}\t${path}\0`).join('')
-    await run(['update-index', '-z', '--index-info'], input)
+    if (input !== '') await run(['update-index', '-z', '--index-info'], input)
     const whole = (await run(['write-tree'])).trim()
     if (prefix === '') return whole
     const part = await runGit(setting, ['rev-parse', '--verify', '--quiet', `${whole}:${prefix.slice(0, -1)}`])
