@@ -2,19 +2,27 @@ import { readdirSync } from 'node:fs'
 import { glob } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
+import { runnerOf } from '../doors/cli/verify/action-run.ts'
+import { agentKey } from '../doors/cli/verify/agent-key.ts'
 import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
 import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
 import { codemachine } from '../support/codemachine.ts'
-import { makePlace, type TestPlace } from '../support/place.ts'
+import { codemachineHere } from '../support/in-process.ts'
+import { git, makePlace, type TestPlace } from '../support/place.ts'
+import { promise } from '../support/promise.ts'
 import { eventsOf } from '../support/scene.ts'
+
+/** A minute and a half on an idle machine. */
+const DEMO_MS = 560_000
 
 test('the demo of a build shows a team that builds a small program to its end, without the person’s own codex', async () => {
   await using place = await makePlace('')
   const env = { TMPDIR: place.root }
   const { exitCode, stderr, events } = await codemachine(place, ['demo', '--template', 'build', '--fast', '--json'], {
     env,
+    boundMs: DEMO_MS,
   })
   expect(exitCode).toBe(0)
   expect(stderr).toContain('node bin/reading-list.js books.json index.html')
@@ -43,45 +51,90 @@ test('the demo of a build shows a team that builds a small program to its end, w
   for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
   expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
   await replaysAsItWas(place, events)
-})
+}, 2 * DEMO_MS)
 
-test('the demo of a goal shows a contract: a claim that misses a sentence, a weak check that is mended, and all proved', async () => {
-  await using place = await makePlace('')
-  const env = { TMPDIR: place.root }
-  const { exitCode, events, stderr } = await codemachine(place, ['demo', '--fast', '--json'], { env })
-  expect(exitCode).toBe(0)
-  expect(stderr).toMatch(/^This builds linkcheck, /)
-  expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
-  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', proof: 'proved' }, rounds: 6 })
-  expect(eventsOf(events, 'done-refused')).toMatchObject([
-    { round: 3, reason: 'tree-changed' },
-    {
-      round: 4,
-      reason: 'contract-failed',
-      detail: expect.stringMatching(/^these requirements are not met: S3 "A name may be percent-enc/),
-    },
-  ])
-  expect(eventsOf(events, 'contract-frozen').map(({ version, by }) => [version, by])).toEqual([
-    [1, 'default'],
-    [2, 'controls'],
-  ])
-  const tried = eventsOf(events, 'control-tried').map(({ sentence, result }) => `${sentence} ${result}`)
-  expect(tried).toEqual(['S1 not-caught', ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6'].map(id => `${id} caught`)])
-  // The only commands that fail are the tests that show a defect before it is mended.
-  const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
-  const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
-  expect(failed.map(({ round }) => round)).toEqual([2, 2, 5])
-  const [cwd = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
-  const run = async (file: string, ...args: string[]) =>
-    (await execa(file, args, { cwd: join(place.root, cwd), env: place.env })).stdout
-  expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
-  expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
-  expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(4)
-  const [, look = ''] = /^Its session: (.+)$/m.exec(stderr) ?? []
-  expect(await run('sh', '-c', look)).toMatch(/round 6[\s\S]*done/)
-  expect(await run('sh', '-c', look.replace(' logs ', ' contract '))).toContain('6 of 6 sentences proved')
-  const [, verify = ''] = /^Prove it again: (.+)$/m.exec(stderr) ?? []
-  expect(await run('sh', '-c', verify)).toMatch(/^still true[\s\S]*S1, check 2: passes \(/)
+describe('the demo of a goal', () => {
+  let place: TestPlace
+  let demo: Awaited<ReturnType<typeof codemachine>>
+
+  beforeAll(async () => {
+    place = await makePlace('')
+    demo = await codemachine(place, ['demo', '--fast', '--json'], { env: { TMPDIR: place.root }, boundMs: DEMO_MS })
+  }, 2 * DEMO_MS)
+
+  afterAll(() => place[Symbol.asyncDispose]())
+
+  test('shows a contract: a claim that misses a sentence, a weak check that is mended, and all proved', async () => {
+    const { exitCode, events, stderr } = demo
+    expect(exitCode).toBe(0)
+    expect(stderr).toMatch(/^This builds linkcheck, /)
+    expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
+    expect(events.at(-1)).toMatchObject({
+      type: 'session-ended',
+      outcome: { kind: 'done', proof: 'proved' },
+      rounds: 6,
+    })
+    expect(eventsOf(events, 'done-refused')).toMatchObject([
+      { round: 3, reason: 'tree-changed' },
+      {
+        round: 4,
+        reason: 'contract-failed',
+        detail: expect.stringMatching(/^these requirements are not met: S3 "A name may be percent-enc/),
+      },
+    ])
+    expect(eventsOf(events, 'contract-frozen').map(({ version, by }) => [version, by])).toEqual([
+      [1, 'default'],
+      [2, 'controls'],
+    ])
+    const tried = eventsOf(events, 'control-tried').map(({ sentence, result }) => `${sentence} ${result}`)
+    expect(tried).toEqual(['S1 not-caught', ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6'].map(id => `${id} caught`)])
+    // The only commands that fail are the tests that show a defect before it is mended.
+    const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
+    const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
+    expect(failed.map(({ round }) => round)).toEqual([2, 2, 5])
+    const [cwd = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
+    const run = async (file: string, ...args: string[]) =>
+      (await execa(file, args, { cwd: join(place.root, cwd), env: place.env })).stdout
+    expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
+    expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
+    expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(4)
+    const [, look = ''] = /^Its session: (.+)$/m.exec(stderr) ?? []
+    expect(await run('sh', '-c', look)).toMatch(/round 6[\s\S]*done/)
+    expect(await run('sh', '-c', look.replace(' logs ', ' contract '))).toContain('6 of 6 sentences proved')
+    const [, verify = ''] = /^Prove it again: (.+)$/m.exec(stderr) ?? []
+    expect(await run('sh', '-c', verify)).toMatch(/^still true[\s\S]*S1, check 2: passes \(/)
+  })
+
+  promise('D99')
+  test('the action proves its contract in a fresh clone, and fails where its certificate was tampered with', async () => {
+    const [path = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
+    const records = join(place.home, '.codemachine', 'demo', path.split('/')[0] ?? '')
+    const linkcheck = { ...place, directory: join(place.root, path), env: { ...place.env, CODEMACHINE_HOME: records } }
+    using key = await agentKey(linkcheck)
+    const made = await codemachineHere(linkcheck, ['certificate', '--sign', key.path, '--note'], key)
+    expect([made.exitCode, made.stderr]).toEqual([0, ''])
+
+    await using runner = await runnerOf(linkcheck, key.signers)
+    const head = git(linkcheck, 'rev-parse', 'HEAD')
+    const passed = await runner.step(head, { REQUIRE: 'proved' })
+    expect(passed.log).toContain('failures: none: ')
+    expect(passed.exitCode).toBe(0)
+    expect(passed.summary).toMatch(/^## Certificate passed: still true\n/)
+    for (const id of ['S1', 'S2', 'S3', 'S4', 'S5', 'S6']) expect(passed.summary).toContain(`\n| ${id} | `)
+    expect(passed.summary).toMatch(/\| S3 \| .* \| proved \| 1 of 1 \|/)
+
+    const note = git(linkcheck, 'notes', '--ref=codemachine', 'show', head)
+    const changed = note.replace(/"payload":"([^"]+)"/g, (_, payload: string) => {
+      const text = Buffer.from(payload, 'base64').toString().replaceAll('node --test', 'true # test')
+      return `"payload":"${Buffer.from(text).toString('base64')}"`
+    })
+    git(linkcheck, 'notes', '--ref=codemachine', 'add', '-f', '-m', changed, head)
+    const tampered = await runner.step(head, { REQUIRE: 'proved' })
+    expect([tampered.exitCode, tampered.summary]).toEqual([
+      2,
+      expect.stringContaining('was changed after it was signed'),
+    ])
+  })
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */

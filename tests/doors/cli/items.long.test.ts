@@ -192,7 +192,8 @@ test('a command that still runs when the round ends is an item, a line and a rem
 
 promise('L16')
 test('what a round has left running without a sandbox is ended with it, and the next round and the report say so', async () => {
-  const leaves = `setsid sh -c 'sleep 307' > /dev/null 2>&1 < /dev/null & echo left`
+  // Until it has left the group of the command, it ends with that.
+  const leaves = `setsid sh -c 'touch left; sleep 307' > /dev/null 2>&1 < /dev/null & until [ -e left ]; do sleep 0.1; done`
   await using scene = await openRealScene([round(leaves), round('true')])
   const { events } = await scene.run('--json', '--sandbox', 'danger-full-access', '--rounds', '2', 'build X')
   expect(eventsOf(events, 'warning').filter(({ ended }) => ended !== undefined)).toMatchObject([
