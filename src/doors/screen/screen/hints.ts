@@ -93,7 +93,9 @@ export interface HintSituation {
 /** The keys that matter now, as many as fit into one line, the most important first. */
 export function hintLine(situation: HintSituation, columns: number): string {
   const hints = hintsFor({ ...situation, isNarrow: columns < NARROW })
-  return cutLine(fittingHints(hints, { columns, wayOut: 'Esc' }).join(' · '), columns)
+  // From all commands each other key can be found.
+  const last = situation.keymap.label('palette')
+  return cutLine(fittingHints(hints, { columns, wayOut: 'Esc', last }).join(' · '), columns)
 }
 
 /** Below this width hints are said in fewer words. */
@@ -168,10 +170,9 @@ function hintsAtStart({ canFollow, keymap }: HintSituation): readonly string[] {
   ]
 }
 
-function hintsOfSession(situation: Placed): readonly string[] {
-  const { isWatching, isHeld, isDeciding, showsTasks, isNarrow, keymap } = situation
-  const plan = isNarrow ? 'Ctrl+C plan' : 'Ctrl+C changes the plan'
-  const leave = isWatching ? 'Ctrl+C twice detaches' : plan
+function hintsOfSession(situation: HintSituation): readonly string[] {
+  const { isWatching, isHeld, isDeciding, showsTasks, keymap } = situation
+  const leave = isWatching ? 'Ctrl+C twice detaches' : 'Ctrl+C plan'
   const esc = showsTasks
     ? 'Esc closes the tasks'
     : isDeciding
@@ -182,7 +183,7 @@ function hintsOfSession(situation: Placed): readonly string[] {
   return [
     esc,
     leave,
-    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'all commands'], ['tasks', 'tasks']),
+    ...named(keymap, ['help', 'keys'], ['log', 'log'], ['palette', 'all commands'], ['tasks', 'tasks']),
     ...(isWatching ? [] : ['Ctrl+C twice leaves']),
     ...named(keymap, ['diff', 'changes'], ['output', 'output']),
   ]
@@ -192,7 +193,7 @@ function hintsOfSession(situation: Placed): readonly string[] {
 function hintsAfterEnd({ keymap }: HintSituation): readonly string[] {
   return [
     'Type the goal of the next session',
-    ...named(keymap, ['log', 'log'], ['help', 'keys'], ['palette', 'all commands'], ['diff', 'changes']),
+    ...named(keymap, ['help', 'keys'], ['log', 'log'], ['palette', 'all commands'], ['diff', 'changes']),
     'Ctrl+C twice leaves',
   ]
 }

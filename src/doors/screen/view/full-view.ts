@@ -81,21 +81,23 @@ const MOVES: Partial<Record<KeyActionId, (height: number) => number>> = {
 
 /**
  * As many hints as fit into `columns`, in their order. The one that begins with the key `wayOut`, without it the first one, is
- * always among them: who sees no other key still sees how to leave.
+ * always among them: who sees no other key still sees how to leave. The one that begins with the key `last` is the last to go.
  */
 export function fittingHints(
   hints: readonly string[],
-  { columns, wayOut, between = ' · ' }: { columns: number; wayOut: string; between?: string },
+  { columns, wayOut, last, between = ' · ' }: { columns: number; wayOut: string; last?: string; between?: string },
 ): string[] {
-  const out = hints.find(each => each.startsWith(`${wayOut} `)) ?? hints[0]
-  let room = columns - widthOf(out ?? '')
-  return hints.filter(each => {
-    if (each === out) return true
+  const of = (key = '') => hints.find(each => each.startsWith(`${key} `))
+  const fitting = new Set<string>()
+  let room = columns + widthOf(between)
+  for (const each of [of(wayOut) ?? hints[0], of(last), ...hints]) {
+    if (each === undefined || fitting.has(each)) continue
     const width = widthOf(each) + widthOf(between)
-    if (width > room) return false
+    if (width > room && fitting.size > 0) continue
+    fitting.add(each)
     room -= width
-    return true
-  })
+  }
+  return hints.filter(each => fitting.has(each))
 }
 
 /** What is typed or pasted as a search: on one line, safe, of at most 200 characters; a space at its end stays. */

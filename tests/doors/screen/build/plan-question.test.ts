@@ -212,7 +212,7 @@ test('as long as something is to be decided the keys are those of a session that
   expect(keys()).toContain('Esc shows the question')
   const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
   if (made !== undefined) happens(made)
-  expect(keys()).toContain('Ctrl+C changes the plan')
+  expect(keys()).toContain('Ctrl+C plan')
 })
 
 test('what was decided by another door meanwhile is not sent', async () => {

@@ -66,7 +66,7 @@ describe('during a build', () => {
       '─'.repeat(90),
       '›',
       '─'.repeat(90),
-      'Esc interrupts · Ctrl+C changes the plan · Ctrl+E log · ? keys · Ctrl+X all commands',
+      'Esc interrupts · Ctrl+C plan · ? keys · Ctrl+E log · Ctrl+X all commands · Ctrl+T tasks',
     ])
   })
 
