@@ -39,6 +39,8 @@ interface ListOptions<Row> {
   keymap: Keymap
   /** The rows now, best first. */
   rows(): readonly Row[]
+  /** Rows that only a search finds, behind the others; left out: none. */
+  alsoFound?: readonly Row[]
   columns: readonly ListColumn<Row>[]
   /** What a row is found by, and what keeps the choice on it while rows come and go. */
   textOf(row: Row): string
@@ -259,9 +261,12 @@ export class ListView<Row> implements FullView {
     const rows = this.#options.rows()
     if (this.#query.trim() === '') return rows
     if (this.#searched?.rows === rows && this.#searched.query === this.#query) return this.#searched.found
-    const texts = rows.map(row => ({ row, text: this.#options.textOf(row) }))
-    const having = (query: string) =>
-      fuzzysort.go(query, texts, { key: 'text', threshold: 0.3 }).map(({ obj }) => obj.row)
+    const { alsoFound = [] } = this.#options
+    const texts = [...rows, ...alsoFound].map(row => ({ row, text: this.#options.textOf(row) }))
+    const having = (query: string) => {
+      const found = fuzzysort.go(query, texts, { key: 'text', threshold: 0.3 }).map(({ obj }) => obj.row)
+      return found.toSorted((a, b) => Number(alsoFound.includes(a)) - Number(alsoFound.includes(b)))
+    }
     // Where everything that is typed searches, a slash is that of a command, and a slip finds what was meant.
     const isTyped = this.#options.search === 'typed'
     const query = isTyped ? this.#query.trim().replace(/^\/(?=.)/, '') : this.#query

@@ -1,6 +1,7 @@
 import { KEY_ACTIONS, type KeyAction, type KeyActionId } from '../../../project/settings/keys.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import type { ScreenModel } from '../screen/model.ts'
+import type { Role } from '../terminal/theme.ts'
 import type { Stage } from './full-view.ts'
 import { ListView } from './list.ts'
 
@@ -12,17 +13,19 @@ interface PaletteActions {
   command(name: string): void
 }
 
-/** One thing that is possible now. `key`: the key that does the same; empty: none. */
+/** One thing that can be done. `key`: the key that does the same; empty: none. */
 interface Possible {
   /** The id of an action of the table, or a command with its slash. */
   id: string
   name: string
   key: string
   does: string
+  /** Why it cannot be done now; null: it can. */
+  problem: string | null
   run(): void
 }
 
-/** The palette: everything that is possible now, with its key, found by typing. */
+/** The palette: everything that is possible now, with its key, found by typing. A search finds what is not possible now, with the reason. */
 export function paletteOf(
   model: ScreenModel,
   commands: readonly SlashCommand[],
@@ -30,22 +33,32 @@ export function paletteOf(
 ): ListView<Possible> {
   const { theme } = model
   const { keymap } = model.options
-  const keys = KEY_ACTIONS.filter(each => isPossible(each, model)).map(each => ({
+  const keys = KEY_ACTIONS.filter(isOffered).map(each => ({
     id: each.id,
     key: keymap.label(each.id),
     ...(CHOSEN[each.id] ?? { name: each.label, does: keymap.wordsOf(each).does.replaceAll('`', '') }),
+    needs: NEEDS[each.id],
     run: () => act(each.id),
   }))
   const typed = commands
-    .filter(({ name }) => !KEYS_OF_COMMANDS.has(name) && NEEDS_OF_COMMANDS[name]?.(model) !== false)
+    .filter(({ name }) => !KEYS_OF_COMMANDS.has(name))
     .map(({ name, description, note, takesText }) => ({
       id: `/${name}`,
       name: `/${name}`,
       key: '',
       does: note === null ? description : `${description} (${note})`,
+      needs: NEEDS_OF_COMMANDS[name],
       run: () => (takesText ? model.composer.setText(`/${name} `) : command(name)),
     }))
-  const possible: readonly Possible[] = [...keys, ...typed]
+  const all = [...keys, ...typed].map(({ needs, ...each }) => ({ ...each, ...problemOf(needs, model) }))
+  const possible: readonly Possible[] = all.filter(({ problem }) => problem === null)
+  const impossible = all
+    .filter(({ problem }) => problem !== null && problem !== '')
+    .map(each => ({
+      ...each,
+      does: `not now: ${each.problem}`,
+      run: () => model.notice(`Not now: ${each.problem}`, 'warning'),
+    }))
   // What a slip would do comes first, and ends nothing.
   const rows = [...possible.filter(({ id }) => !ENDS.has(id)), ...possible.filter(({ id }) => ENDS.has(id))]
   return new ListView<Possible>({
@@ -54,10 +67,11 @@ export function paletteOf(
     theme,
     keymap,
     rows: () => rows,
+    alsoFound: impossible,
     columns: [
-      { head: 'Action', cell: ({ name }) => name, most: 26 },
-      { head: 'Key', cell: ({ key }) => key, most: 8, role: () => 'accent' },
-      { head: 'What it does', cell: ({ does }) => does, from: 60 },
+      { head: 'Action', cell: ({ name }) => name, most: 26, role: roleIn('plain') },
+      { head: 'Key', cell: ({ key }) => key, most: 8, role: roleIn('accent') },
+      { head: 'What it does', cell: ({ does }) => does, from: 60, role: roleIn('plain') },
     ],
     textOf: ({ id, name, key, does }) => `${name} ${key === '' ? does : key} ${WORDS[id] ?? ''}`.trimEnd(),
     idOf: ({ id }) => id,
@@ -68,11 +82,21 @@ export function paletteOf(
   })
 }
 
-/** Whether an action of the field is one of the palette's at this moment. */
-function isPossible({ id, context, isEdit }: KeyAction, model: ScreenModel): boolean {
-  if (context !== 'field' || isEdit === true) return false
-  const needs = NEEDS[id]
-  return needs === undefined ? !NOT_OFFERED.has(id) : needs(model)
+/** How a cell is painted: that of what is not possible now is grey. */
+function roleIn(role: Role): (row: Possible) => Role {
+  return ({ problem }) => (problem === null ? role : 'dim')
+}
+
+/** Whether an action of the field is one of the palette's. */
+function isOffered({ id, context, isEdit }: KeyAction): boolean {
+  return context === 'field' && isEdit !== true && !NOT_OFFERED.has(id)
+}
+
+/** What something needs, and why it is not possible without; empty: another row does the same then. */
+type Needs = readonly [isMet: (model: ScreenModel) => boolean, problem: string]
+
+function problemOf(needs: Needs | undefined, model: ScreenModel): { problem: string | null } {
+  return { problem: needs === undefined || needs[0](model) ? null : needs[1] }
 }
 
 /** What a key does of several things, once it is chosen here. */
@@ -121,30 +145,34 @@ const ENDS: ReadonlySet<string> = new Set([
   'interrupt',
 ])
 
-const NEEDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
-  interrupt: ({ isRunning }) => isRunning,
-  plan: ({ isRunning }) => isRunning,
-  answer: ({ isRunning, asked, pane }) => isRunning && (asked.length > 0 || pane.state?.decision != null),
-  log: ({ showsSession }) => showsSession,
-  output: ({ pane }) => pane.lastCommand !== null,
-  tasks: ({ showsSession }) => showsSession,
-  agents: ({ isRunning }) => isRunning,
-  diff: ({ showsSession }) => showsSession,
-  copy: ({ pane }) => pane.lastAnswer !== null,
-  take_back: ({ queued }) => queued > 0,
+const NO_SESSION = 'no session is running'
+const NONE_SHOWN = 'there is no session yet'
+const EMPTY_QUEUE = 'the queue is empty'
+
+const NEEDS: Readonly<Record<string, Needs>> = {
+  interrupt: [({ isRunning }) => isRunning, NO_SESSION],
+  plan: [({ isRunning }) => isRunning, NO_SESSION],
+  answer: [({ isRunning, asked, pane }) => isRunning && (asked.length > 0 || pane.state?.decision != null), ''],
+  log: [({ showsSession }) => showsSession, NONE_SHOWN],
+  output: [({ pane }) => pane.lastCommand !== null, 'no command has run'],
+  tasks: [({ showsSession }) => showsSession, NONE_SHOWN],
+  agents: [({ isRunning }) => isRunning, NO_SESSION],
+  diff: [({ showsSession }) => showsSession, ''],
+  copy: [({ pane }) => pane.lastAnswer !== null, 'no agent has said anything'],
+  take_back: [({ queued }) => queued > 0, EMPTY_QUEUE],
 }
 
 /** Commands that say something only at times. */
-const NEEDS_OF_COMMANDS: Readonly<Record<string, (model: ScreenModel) => boolean>> = {
-  diff: ({ showsSession }) => !showsSession,
-  answer: ({ asked }) => asked.length > 0,
-  decide: ({ pane }) => pane.state?.decision != null,
-  skip: ({ isRunning, queued }) => isRunning && queued > 0,
-  stop: ({ isRunning }) => isRunning,
-  pause: ({ pane }) => pane.state?.pausedAt == null,
-  unpause: ({ pane }) => pane.state?.pausedAt != null,
-  retry: ({ pane }) => pane.state?.waiting != null,
-  queue: ({ queued }) => queued > 0,
+const NEEDS_OF_COMMANDS: Readonly<Record<string, Needs>> = {
+  diff: [({ showsSession }) => !showsSession, ''],
+  answer: [({ asked }) => asked.length > 0, 'no question is open'],
+  decide: [({ pane }) => pane.state?.decision != null, 'no decision is open'],
+  skip: [({ isRunning, queued }) => isRunning && queued > 0, EMPTY_QUEUE],
+  stop: [({ isRunning }) => isRunning, NO_SESSION],
+  pause: [({ pane }) => pane.state?.pausedAt == null, 'the session is paused'],
+  unpause: [({ pane }) => pane.state?.pausedAt != null, 'the session is not paused'],
+  retry: [({ pane }) => pane.state?.waiting != null, 'the session waits for nothing'],
+  queue: [({ queued }) => queued > 0, EMPTY_QUEUE],
 }
 
 /** What the field itself does, and the palette. */

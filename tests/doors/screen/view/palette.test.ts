@@ -50,6 +50,7 @@ function paletteAt(events: readonly SessionEvent[] = [], asked: readonly AskedQu
       .filter(line => line !== '')
   return {
     sent,
+    notice: () => model.currentNotice?.text,
     view,
     rows,
     lastLine: () => view.frame({ columns: 80, rows: 60 }).lines.at(-1)?.trimEnd(),
@@ -113,6 +114,19 @@ test('to answer is offered once a question is open', () => {
   }
   expect(paletteAt(running).rows().join('\n')).not.toContain('/answer')
   expect(paletteAt(running, [question]).rows().join('\n')).toContain('/answer')
+})
+
+test('what is not possible now is found by typing alone, in grey, with the reason; Enter says that, and does nothing', () => {
+  const { found, rows, view, press, sent, notice } = paletteAt(running)
+  expect(rows().join('\n')).not.toMatch(/^\/queue/m)
+  expect(found('queue')).toEqual([
+    expect.stringMatching(/^\/queue +not now: the queue is empty$/),
+    expect.stringMatching(/^Take the last prompt back +Alt\+↑ +not now: the queue is empty$/),
+  ])
+  expect(found('stop')[0]).toMatch(/^Interrupt|^\/stop /)
+  press('ctrl+u', '/queue', 'return')
+  expect([sent, notice()]).toEqual([[], 'Not now: the queue is empty'])
+  expect(view.shown.every(({ problem }) => problem === 'the queue is empty')).toBe(true)
 })
 
 test('on the start screen "undo" finds the changes of the newest session', () => {
