@@ -1,4 +1,4 @@
-import { cutAtWord, cutLine, widthOf } from '../../tell/words/cells.ts'
+import { cutLine, widthOf } from '../../tell/words/cells.ts'
 import type { StatusReport } from '../../tell/words/status.ts'
 import { roleOfStanding } from '../screen/blocks/layout.ts'
 import type { CliContext } from '../screen/cli-context.ts'
@@ -44,7 +44,7 @@ export function tableLines(
   const last = Math.max(LEAST_LAST, columnsOf(context) - before)
   const line = (cells: readonly Cell[]) => {
     const painted = cells.map(([text, role], at) => {
-      if (at === columns.length - 1) return theme.paint(role, cutAtWord(text, last))
+      if (at === columns.length - 1) return theme.paint(role, cutLine(text, last))
       const space = ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(text)))
       const shown = theme.paint(role, text)
       return columns[at]?.isNumber ? space + shown : shown + space

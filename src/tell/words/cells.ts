@@ -34,25 +34,37 @@ export function wrapLine(text: string, columns: number): string[] {
   return rows.flatMap(row => narrowed(row, columns))
 }
 
-/** Returns a line unchanged if it fits into `columns` cells, else its beginning with an ellipsis. */
+/**
+ * Returns a line unchanged if it fits into `columns` cells, else its beginning with an ellipsis. From 20 cells on, that ends
+ * with a whole word, if one ends in its second half.
+ */
 export function cutLine(text: string, columns: number): string {
   const line = bounded(text, MOST_CUT)
   if (line === text && widthOf(text) <= columns) return text
   for (let cells = columns - 1; cells > 0; cells--) {
     const start = sliceAnsi(line, 0, cells)
-    if (widthOf(start) < columns) return `${start}…`
+    if (widthOf(start) < columns) return `${columns < LEAST_FOR_WORDS ? start : wholeWords(line, start)}…`
   }
   return columns < 1 ? '' : '…'
 }
 
-/** Does the same, but cuts after a word if one ends in the second half. */
-export function cutAtWord(text: string, columns: number): string {
-  if (widthOf(text) <= columns) return text
-  const cut = cutLine(text, columns).slice(0, -1)
-  const space = cut.lastIndexOf(' ')
-  const isInWord = !/\s$/.test(cut) && !text.slice(cut.length).startsWith(' ')
-  const whole = isInWord && space > cut.length / 2 ? cut.slice(0, space) : cut
-  return `${whole.trimEnd()}…`
+const LEAST_FOR_WORDS = 20
+
+/** The beginning of a line without the word that it is cut in, nor spaces at its end. A path or the like is cut as it is. */
+function wholeWords(line: string, start: string): string {
+  const [whole, plain] = [line, start].map(each => each.replace(SEQUENCES, '')) as [string, string]
+  const words = plain.replace(/\S+$/, '')
+  const [word = ''] = /^\S*/.exec(whole.slice(words.length)) ?? []
+  if (word === plain.slice(words.length)) return plain.trimEnd() === plain ? start : endedAt(line, plain)
+  // In a script of wide characters a text has no spaces.
+  const isPlain = word.length <= LONGEST_WORD && widthOf(word) <= word.length
+  return isPlain && words.length >= plain.length / 2 ? endedAt(line, words) : start
+}
+
+const LONGEST_WORD = 20
+
+function endedAt(line: string, words: string): string {
+  return sliceAnsi(line, 0, widthOf(words.trimEnd()))
 }
 
 /** Returns a line in exactly `columns` cells: cut, or padded with spaces. */

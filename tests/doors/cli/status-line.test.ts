@@ -99,7 +99,7 @@ test('nothing from outside is a command to tmux or to the terminal', async () =>
   await place.journal('20261120_1', [created, started, turn])
   await writeMemory(place, { 'MAIN.md': main('"#(date) #[x] \\e[2J\\u202e"') })
   const written = await line(place)
-  expect(written).toMatch(/^##\(date\) ##\[x\] ␛\[2J<U\+202/)
+  expect(written).toMatch(/^##\(date\) ##\[x\]… · /)
   expect(written.trimEnd()).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
 

@@ -5,7 +5,6 @@ import { queueAdd, queueList } from '../../../src/doors/cli/commands/ask.ts'
 import { list, status } from '../../../src/doors/cli/commands/look.ts'
 import { eventLines } from '../../../src/doors/screen/blocks/event-lines.ts'
 import { openTheme } from '../../../src/doors/screen/terminal/theme.ts'
-import { cutAtWord } from '../../../src/tell/words/cells.ts'
 import { describeEvent } from '../../../src/tell/words/event.ts'
 import { promise } from '../../support/promise.ts'
 import { recorded, sampleEvents } from '../screen/samples.ts'
@@ -75,14 +74,6 @@ test('with NO_COLOR, without a terminal and as JSON they are plain, as in a file
   expect(await said(() => list(context, { ...flags, json: true }))).toMatch(/^\[\{"id":"20261120_2"/)
   Object.assign(context.stdout, { isTTY: false })
   expect(await said(() => status(context, flags))).toBe(plain)
-})
-
-test('a text is cut at a word where one ends near, and anywhere where none does', () => {
-  expect(cutAtWord('one two three', 13)).toBe('one two three')
-  expect(cutAtWord('one two three', 12)).toBe('one two…')
-  expect(cutAtWord('one two three', 8)).toBe('one two…')
-  expect(cutAtWord('a verylongwordwithoutanend', 12)).toBe('a verylongw…')
-  expect(cutAtWord('日本語日本語', 7)).toBe('日本語…')
 })
 
 promise('O99', 'Several warnings of a start are one line with their number; `status` says them in full')

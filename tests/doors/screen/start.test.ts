@@ -91,7 +91,7 @@ test('what is missing is told with its remedy, on up to three rows where there i
   ])
   expect(missing(why.repeat(3), 23)[6]).toMatch(/^ {10}\S.*…$/)
   expect(missing(why, 14).slice(4, 6)).toEqual([
-    'Missing   /doctor: CODEX_BIN names /nope/codex, but there i…',
+    'Missing   /doctor: CODEX_BIN names /nope/codex, but there…',
     'Enter     type a goal; codemachine works until it is done',
   ])
   expect(missing(why, 14)).toHaveLength(14)

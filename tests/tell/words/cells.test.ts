@@ -99,6 +99,26 @@ test('a line that is cut or filled up fits, and says that it was cut', () => {
   )
 })
 
+test('a text is cut at a word where one ends near, and anywhere in few cells, in a long word, and where none ends', () => {
+  const text = 'the words of a person who reads'
+  const cuts: [number, string][] = [
+    [31, text],
+    [30, 'the words of a person who…'],
+    [26, 'the words of a person who…'],
+    [25, 'the words of a person…'],
+    [20, 'the words of a…'],
+    [19, 'the words of a per…'],
+  ]
+  for (const [columns, shown] of cuts) {
+    expect(cutLine(text, columns)).toBe(shown)
+    expect(seen([cutLine(dark.paint('bad', text), columns)])).toBe(shown)
+  }
+  expect(cutLine('see src/doors/screen/terminal/output.ts', 30)).toBe('see src/doors/screen/terminal…')
+  expect(cutLine('an incomprehensibility', 21)).toBe('an incomprehensibili…')
+  expect(cutLine('plan 日本語日本語日本語日本語', 21)).toBe('plan 日本語日本語日…')
+  expect(cutLine('日本語'.repeat(9), 21)).toBe('日本語日本語日本語日…')
+})
+
 test.each(['x', 'a/', 'word ', '日本語', '👩‍👩‍👧', 'e\u0301', dark.paint('bad', 'x ')])(
   '5 MB of %j are cheap',
   part => {

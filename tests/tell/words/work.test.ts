@@ -190,8 +190,8 @@ describe('a round that has a name of its own', () => {
     for (let columns = 20; columns < 100; columns++)
       expect(widthOf(statusLineOf(data, { ...place, columns }))).toBeLessThanOrEqual(columns)
     expect(statusLineOf(data, { ...place, columns: 44 })).toContain('Leg 2/3: ')
-    expect(windowTitle(data, { symbols: true, now })).toBe('▸ starting codex · Leg 2/3: across the wat… — Carry it.')
-    expect(statusLine(state, null, now)).toMatch(/^Carry it\. · starting codex · Leg 2\/3: across the wat…/)
+    expect(windowTitle(data, { symbols: true, now })).toBe('▸ starting codex · Leg 2/3: across the… — Carry it.')
+    expect(statusLine(state, null, now)).toMatch(/^Carry it\. · starting codex · Leg 2\/3: across the…/)
   })
 
   test('begins with it, and what belongs to it stands below', () => {

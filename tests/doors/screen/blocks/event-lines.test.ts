@@ -588,7 +588,7 @@ test('a command that was run for an agent is drawn as one of codex, with the nam
       '  it printed STRIPE_API_KEY, which was removed',
       '  a secret was found in debug.log; agents cannot read it any',
       '  more, and no savepoint has it',
-      '  curl: (22) The requested URL returned error: 401 for [sec…',
+      '  curl: (22) The requested URL returned error: 401 for…',
     ].join('\n'),
   )
   const fine = { ...ran, status: 'passed', exitCode: 0, secrets: [], stdout: 'one\n', stderr: 'two\n' } as const

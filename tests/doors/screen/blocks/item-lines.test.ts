@@ -14,7 +14,7 @@ test('a running command is shown with its time and its newest lines', () => {
   expect(shown(sampleItems.command, 'a\nb\n\x1b[31mc\x1b[0m\n', 3)).toBe('$ npm test  0:42\n  b\n  c')
   expect(shown(sampleItems.command, 'a\nb\n', 1)).toBe('$ npm test  0:42')
   const command = 'one two three four five six seven eight nine ten'
-  expect(shown({ ...sampleItems.command, command }, '')).toBe('$ one two three four five six sev…  0:42')
+  expect(shown({ ...sampleItems.command, command }, '')).toBe('$ one two three four five six…  0:42')
 })
 
 test('thoughts and messages are shown with their newest lines', () => {

@@ -125,7 +125,7 @@ describe('the status line', () => {
       `"starting codex · EXECUTING_TASKS · Task 4/6 ACTION (local): 把限流接到每… · 3:53"`,
     )
     expect(header(mending, 110)).toMatchInlineSnapshot(
-      `"starting codex · EXECUTING_TASKS, plan v2 · Task 5/6 VERIFICATION, attempt 2/5 (remote): Th… · 3:53 · 0 tokens"`,
+      `"starting codex · EXECUTING_TASKS, plan v2 · Task 5/6 VERIFICATION, attempt 2/5 (remote):… · 3:53 · 0 tokens"`,
     )
     expect(header(session(own('REVIEWING_PLAN.manual-review')), 80)).toMatchInlineSnapshot(
       `"starting codex · REVIEWING_PLAN, plan v2 · round 4 of 3 · 3:53 · 0 tokens"`,
@@ -140,7 +140,7 @@ describe('the status line', () => {
 
   test('of a session that runs elsewhere is one line', () => {
     expect(statusLine(atWork, null, NOW)).toMatchInlineSnapshot(
-      `"Add rate limiting to th… · starting codex · EXECUTING_TASKS, plan v… · Task 4/6 ACTION (local)…"`,
+      `"Add rate limiting to… · starting codex · EXECUTING_TASKS, plan… · Task 4/6 ACTION…"`,
     )
   })
 })

@@ -137,7 +137,7 @@ test('a search shows what is looked for and what was found, on one line', () => 
   press(composer, 'ctrl+r')
   expect(shown(composer, 40)).toEqual(['(search) |: '])
   write(composer, 'me')
-  expect(shown(composer, 40)).toEqual(['(search) me|: mend ⏎ the build of everyt…'])
+  expect(shown(composer, 40)).toEqual(['(search) me|: mend ⏎ the build of…'])
   write(composer, 'x'.repeat(60))
   expect(shown(composer, 40)).toEqual([`…${'x'.repeat(38)}|…`])
 })
