@@ -15,6 +15,7 @@ import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../..
 import { keepAwake } from '../../platform/keep-awake.ts'
 import { isStillRunning, loadOfMachine, startTimeOf } from '../../platform/processes.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
+import { anyRootOf } from '../../session/records/records.ts'
 import type { Check, Finding } from '../../tell/words/doctor.ts'
 import { findGit, writableIn } from '../../workspace/git/find-git.ts'
 import { findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
@@ -182,14 +183,9 @@ export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
 
 const ELSEWHERE = 'Set CODEMACHINE_HOME to a directory that you can write to.'
 
-/** Returns the present or future folder of the records: `$CODEMACHINE_HOME` or `~/.codemachine`. Creates nothing. */
-export function recordsRoot({ env, home }: Pick<World, 'env' | 'home'>): string {
-  return env.CODEMACHINE_HOME || join(home, '.codemachine')
-}
-
 /** Checks the present or future folder of the records. The first run creates it, and closes it to other users. */
 export async function checkRecords(world: World, directory: string | null): Promise<Finding[]> {
-  const root = recordsRoot(world)
+  const root = anyRootOf(world)
   if (!isAbsolute(root)) {
     return [problem('records', `CODEMACHINE_HOME is "${root}".`, 'Set it to an absolute path.')]
   }

@@ -14,13 +14,13 @@ import { type AskCodex, askAppServer, readCommandConfig } from '../../engines/co
 import { RequestFailure } from '../../engines/codex/wire.ts'
 import { pathExists } from '../../platform/files.ts'
 import { systemProgram } from '../../platform/run-process.ts'
-import { recordsAround } from '../../session/records/records.ts'
+import { anyRootOf, recordsAround } from '../../session/records/records.ts'
 import type { Finding } from '../../tell/words/doctor.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { codexFor, isAboutSandbox } from '../engine-of-project.ts'
 import { accountName } from '../login.ts'
 import type { Settings } from '../settings/schema.ts'
-import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
+import { type Checked, type CheckRun, ok, problem, type SettingsInUse, warning } from './checks.ts'
 
 /** Result of one request, or why it failed. */
 type Answer = { result: unknown } | { failure: string }
@@ -266,7 +266,7 @@ export async function checkHome(
   { world, env, temporary }: CheckRun,
   setting: Settings['codexHome'],
 ): Promise<Checked<CodexHome>> {
-  const root = recordsRoot(world)
+  const root = anyRootOf(world)
   const home = await chooseCodexHome({
     setting,
     env,

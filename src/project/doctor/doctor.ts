@@ -1,7 +1,7 @@
 import type { SandboxChoice } from '../../core/shapes/sandbox.ts'
 import { sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { threadStartParams } from '../../engines/codex/thread-start.ts'
-import { recordsAround } from '../../session/records/records.ts'
+import { anyRootOf, recordsAround } from '../../session/records/records.ts'
 import { readRunner } from '../../session/records/run-lock.ts'
 import type { Finding } from '../../tell/words/doctor.ts'
 import { findRepository } from '../../workspace/git/git.ts'
@@ -22,7 +22,6 @@ import {
   type OnLate,
   openCheckRun,
   problem,
-  recordsRoot,
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
@@ -60,7 +59,7 @@ export async function* examine(
 
   const started = [
     run.look('records', LOOK_MS, () => checkRecords(world, directory)),
-    run.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(world)])),
+    run.look('disk', LOOK_MS, () => checkDisk([options.directory, anyRootOf(world)])),
     run.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
     run.look('node', ASK_MS, () => checkSleep(world, directory ?? run.temporary)),
     directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),

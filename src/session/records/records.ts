@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { access, chmod, constants, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
@@ -19,7 +20,7 @@ export interface RecordsPlaces {
 
 /** The trusted records of one work directory (docs/inside/design.md, "On disk"). All paths are absolute. */
 export interface Records {
-  /** `$CODEMACHINE_HOME` or `~/.codemachine`. */
+  /** As `anyRootOf`. */
   root: string
   /** Folder of this work directory in the root, and the folder's name, which marks processes. */
   folder: string
@@ -202,12 +203,24 @@ function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)
 }
 
-/** Returns `$CODEMACHINE_HOME` or `~/.codemachine`. Creates nothing; a `UserError` for a relative path. */
-export function rootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
-  const given = env.CODEMACHINE_HOME || null
-  if (given !== null && !isAbsolute(given))
-    throw new UserError('CM0609', `CODEMACHINE_HOME is "${given}"; use an absolute path.`)
-  return given ?? join(home, '.codemachine')
+/** As `anyRootOf`; a `UserError` for a relative `$CODEMACHINE_HOME`. */
+export function rootOf(places: Pick<RecordsPlaces, 'env' | 'home'>): string {
+  const root = anyRootOf(places)
+  if (!isAbsolute(root)) throw new UserError('CM0609', `CODEMACHINE_HOME is "${root}"; use an absolute path.`)
+  return root
+}
+
+/**
+ * Returns the root of the records: `$CODEMACHINE_HOME`, or `~/.codemachine`, or for a new install `$XDG_STATE_HOME/codemachine`.
+ * Ignores a relative `$XDG_STATE_HOME`, as its specification demands. Creates nothing.
+ */
+export function anyRootOf({ env, home }: Pick<RecordsPlaces, 'env' | 'home'>): string {
+  if (env.CODEMACHINE_HOME) return env.CODEMACHINE_HOME
+  const usual = join(home, '.codemachine')
+  const state = env.XDG_STATE_HOME ?? ''
+  if (!isAbsolute(state)) return usual
+  const root = join(state, 'codemachine')
+  return existsSync(root) || !existsSync(usual) ? root : usual
 }
 
 /** Creates the root of the records, private, and returns its real path; a `UserError` if it is not writable. */

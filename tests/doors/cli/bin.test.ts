@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -105,4 +105,13 @@ test.each([
   expect(stderr).toContain(
     `codemachine: ${join(place.root, folder, 'codemachine', 'config.toml')}:1: nonsense is an unknown key`,
   )
+})
+
+test('a new install keeps its records where XDG_STATE_HOME says', async () => {
+  await using place = await makePlace('', { git: false })
+  await rm(join(place.home, '.codemachine'), { recursive: true, force: true })
+  const env = { CODEMACHINE_HOME: '', XDG_STATE_HOME: join(place.root, 'state') }
+  expect((await codemachine(place, ['queue', 'add', 'build X'], { env })).exitCode).toBe(0)
+  expect(await readdir(join(place.root, 'state', 'codemachine'))).toContain('state')
+  expect(await readdir(place.home)).not.toContain('.codemachine')
 })

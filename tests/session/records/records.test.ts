@@ -54,6 +54,19 @@ describe('where the records of a work directory are', () => {
     )
   })
 
+  test('in XDG_STATE_HOME for a new install; an earlier one stays where it is', async () => {
+    const state = join(root, 'xdg')
+    const usual = join(places.home, '.codemachine')
+    const env = { XDG_STATE_HOME: state }
+    expect((await open({ env: { XDG_STATE_HOME: 'relative' } })).root).toBe(usual)
+    expect((await open({ env })).root).toBe(usual)
+    await rm(usual, { recursive: true })
+    expect((await open({ env })).root).toBe(join(state, 'codemachine'))
+    await mkdir(usual)
+    expect((await open({ env })).root).toBe(join(state, 'codemachine'))
+    expect((await open({ env: { ...env, CODEMACHINE_HOME: usual } })).root).toBe(usual)
+  })
+
   test('a name that no folder can have is made safe', async () => {
     const directory = join(root, `..ä\n${'x'.repeat(100)}`)
     await mkdir(directory)

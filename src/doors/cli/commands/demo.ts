@@ -5,6 +5,7 @@ import { buildScript, createBuildRepository } from '../../../demo/build.ts'
 import type { Script } from '../../../demo/model/reply.ts'
 import { startScriptedModel } from '../../../demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../../demo/project.ts'
+import { rootOf } from '../../../session/records/records.ts'
 import { shellWord } from '../../../tell/words/commands.ts'
 import { memoryRoot } from '../../../workspace/memory/memory-paths.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -30,7 +31,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const codexHome = join(root, 'codex-home')
   const configHome = join(root, 'config')
   // Not in the temporary directory: an agent can write there.
-  const records = join(context.home, '.codemachine', 'demo', basename(root))
+  const records = join(rootOf(context), 'demo', basename(root))
   const env = {
     ...withoutSettings(context.env),
     CODEMACHINE_HOME: records,

@@ -19,7 +19,7 @@ import type { CliContext } from '../../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../../flags.ts'
 
 /** The variables that the service is given: where things are. Keys are not written into a file. */
-const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME']
+const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME', 'XDG_STATE_HOME']
 const MANAGER_MS = 30_000
 /** How often a service that was just let go is taken up, and how long between two tries, ms. */
 const MOST_TRIES = 5
