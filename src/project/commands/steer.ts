@@ -107,19 +107,20 @@ export async function steerAgent(named: string, text: string, session: RunningSe
   const agent = findAgent(named, session)
   if ('code' in agent) return agent
   const { instance } = agent
+  const name = shortName(agent, runner.delegation.agents.atWork)
   const round = runner.state.running?.round ?? null
   if (!(await agent.steer(text))) {
     return agent.over.aborted
-      ? refused('agent-ended', `${instance} has just ended, and did not read the text.`)
-      : refused('not-heard', `The turn of ${instance} accepts no text now. Send it again in a moment.`)
+      ? refused('agent-ended', `${name} has just ended, and did not read the text.`)
+      : refused('not-heard', `The turn of ${name} accepts no text now. Send it again in a moment.`)
   }
   runner.tell({ type: 'steered', round, text, delivered: true, agent: instance })
-  return done(`${instance} reads it with its next step; ${callerOf(agent, session)} is not told.`)
+  return done(`${name} reads it with its next step; ${callerOf(agent, session)} is not told.`)
 }
 
 /** Names the caller of an agent, for the middle of a sentence. */
 function callerOf({ parent }: AgentWorking, { runner }: RunningSession): string {
-  if (parent !== null) return parent.instance
+  if (parent !== null) return shortName(parent, runner.delegation.agents.atWork)
   const { running } = runner.state
   return running === null ? 'who gave it its work' : `the agent of round ${running.round}`
 }
@@ -129,10 +130,10 @@ export function stopAgent(named: string, session: RunningSession): Reply {
   const { runner } = session
   const agent = findAgent(named, session)
   if ('code' in agent) return agent
-  const { instance } = agent
-  if (!runner.tell({ type: 'stop-asked', now: true, agent: instance })) return NOBODY
+  const name = shortName(agent, runner.delegation.agents.atWork)
+  if (!runner.tell({ type: 'stop-asked', now: true, agent: agent.instance })) return NOBODY
   agent.stop()
-  return done(`${instance} is stopped now; ${callerOf(agent, session)} is told that a person did it, and continues.`)
+  return done(`${name} is stopped now; ${callerOf(agent, session)} is told that a person did it, and continues.`)
 }
 
 /** Returns the agent at work that a person names, by instance, or by agent if it has only one instance. Else a refusal. */
@@ -150,7 +151,10 @@ function findAgent(named: string, { id, runner }: RunningSession): AgentWorking 
   }
   const who = atWork.length === 0 ? 'no other agent is at work now' : `at work: ${listed(atWork)}`
   const last = ended.findLast(instance => instance === named || agentOf(instance) === named)
-  if (last !== undefined) return refused('agent-ended', `${last} has ended already; ${who}.`)
+  if (last !== undefined) {
+    const alike = [...ended, ...atWork.map(({ instance }) => instance)].filter(each => agentOf(each) === agentOf(last))
+    return refused('agent-ended', `${alike.length === 1 ? agentOf(last) : last} has ended already; ${who}.`)
+  }
   if (atWork.length === 0) return refused('unknown-agent', `Only the agent of the round is at work in ${id} now.`)
   const known = atWork.flatMap(each => [shortName(each, atWork), each.instance])
   const nearest = nearestName(named, known)
@@ -168,10 +172,12 @@ export async function takeAnswer(
   if (runner.isEnding) return NOBODY
   if (asked.endedBy !== null || isSummedUpOnly(session)) return aboutToEnd(id)
   const [readsNow, round] = [readNow(session), runner.state.running?.round ?? null]
-  const agent = runner.delegation.agents.atWork.find(({ instance }) => instance === asker)
+  const { atWork } = runner.delegation.agents
+  const agent = atWork.find(({ instance }) => instance === asker)
+  const name = agent === undefined ? '' : shortName(agent, atWork)
   const isHeard = agent !== undefined && (await agent.steer(text))
   if (isHeard) runner.tell({ type: 'steered', round, text, delivered: true, agent: agent.instance, answers: question })
-  const too = isHeard ? ` So does ${agent.instance}, which asked.` : ''
+  const too = isHeard ? ` So does ${name}, which asked.` : ''
   const taken = await tellRound(text, question, session)
   if (taken === 'over') return NOBODY
   if (taken === 'delivered') return done(`${readsNow}${too}`)

@@ -111,7 +111,8 @@ function describeCall(
   error: string | null,
 ): Description {
   const tone = status === 'failed' || status === 'declined' ? 'warning' : 'plain'
-  const end = `  → ${status}${inTime(durationMs)}`
+  // Of one that runs, the view shows the time.
+  const end = status === 'running' ? '' : `  → ${status}${inTime(durationMs)}`
   const called = `tool ${oneLine(name, LINE_CHARS)}`
   return error === null
     ? withEnd(describe(called, tone), end)

@@ -7,6 +7,7 @@ import type { Keymap } from '../../../project/settings/keys.ts'
 import { eachEvent } from '../../../session/records/journal.ts'
 import { cutLine, widthOf } from '../../../tell/words/cells.ts'
 import { formatTokens } from '../../../tell/words/numbers.ts'
+import { isDelegation } from '../../../tell/words/plan.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import type { Key } from '../composer/keys.ts'
@@ -131,7 +132,8 @@ export class AgentView implements FullView {
     const { pane, theme, clock } = this.#place
     const head = rows < 3 ? [] : this.#head(columns).slice(0, rows < 8 ? 1 : 2)
     const room = rows - head.length - 1
-    const items = this.#isShown ? pane.itemsOf(this.#instance) : []
+    // An agent that was started is told above, once.
+    const items = this.#isShown ? pane.itemsOf(this.#instance).filter(({ item }) => !isDelegation(item)) : []
     const live = room < 2 ? [] : liveLines(items, { columns, rows: Math.floor(room / 2), theme, now: clock.now() })
     const { lines, caret } = this.#pager.frame({ columns, rows: rows - head.length - live.length })
     const done = lines.slice(0, -1)

@@ -55,14 +55,14 @@ test('a person tells the leader of a build something, and one of its agents, and
     const over = await scene.run('steer', '--agent', named, 'use tabs')
     expect([over.exitCode, over.stderr]).toEqual([
       2,
-      expect.stringContaining(`codemachine: ${frontend} has ended already; at work: backend-dev (T1). (CM0617)\n`),
+      expect.stringContaining('codemachine: frontend-dev has ended already; at work: backend-dev (T1). (CM0617)\n'),
     ])
   }
 
   const toAgent = await scene.run('steer', '--agent', 'backend-dev', 'use', 'tabs')
   expect([toAgent.exitCode, toAgent.stdout]).toEqual([
     0,
-    `${backend} reads it with its next step; the agent of round 2 is not told.\n`,
+    'backend-dev reads it with its next step; the agent of round 2 is not told.\n',
   ])
   gate.resolve()
   const { exitCode, events } = await running.ended
@@ -91,7 +91,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   const { exitCode: stopped, stdout } = await scene.run('stop', '--agent', backend)
   expect([stopped, stdout]).toEqual([
     0,
-    `${backend} is stopped now; the agent of round 2 is told that a person did it, and continues.\n`,
+    'backend-dev is stopped now; the agent of round 2 is told that a person did it, and continues.\n',
   ])
   const { exitCode, events } = await running.ended
   expect(exitCode).toBe(0)
@@ -154,9 +154,7 @@ test('the answer to a question of an agent that still works reaches it and its l
   expect([exitCode, stdout]).toEqual([
     0,
     expect.stringMatching(
-      new RegExp(
-        `/Q1: dry\\nThe agent of round 2 \\(building\\) reads it with .+ So does ${backend}, which asked\\.\\n$`,
-      ),
+      /Q1: dry\nThe agent of round 2 \(building\) reads it with .+ So does backend-dev, which asked\.\n$/,
     ),
   ])
   gate.resolve()
@@ -184,7 +182,7 @@ test('on the screen an agent is chosen, told something, and ended; a name that i
   await seen.until('What is backend-dev to know?')
   seen.type('use tabs')
   seen.press('enter')
-  await seen.untilInAll(`${backend} reads it with its next step`)
+  await seen.untilInAll('backend-dev reads it with its next step')
   await seen.untilInAll('a person says to backend-dev T1: use tabs')
   await running.event('steered', ({ agent, text }) => agent === backend && text === 'use tabs')
 

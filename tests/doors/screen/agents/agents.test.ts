@@ -191,6 +191,22 @@ test('inside an agent are its commands with their output, its live words without
   expect(lines(80, 16)[0]).toMatch(/^– frontend-dev {2}T2 {2}.* · completed$/)
 })
 
+test('of agents at work the main agent tells that they were started, and no calls that run', async () => {
+  const { live, lines, press } = await openAgents()
+  press('return')
+  const call = (id: string, tool: string): LiveEvent => ({
+    type: 'item-started',
+    round: 2,
+    item: { kind: 'tool-call', id, tool, status: 'running', durationMs: null },
+  })
+  live(call('c1', 'run_agent'))
+  live(call('c2', 'run_agent'))
+  live(call('c3', 'look_up'))
+  const shown = lines(80, 20).join('\n')
+  expect(shown).not.toContain('run_agent')
+  expect(shown).toMatch(/^tool look_up {2}0:12$/m)
+})
+
 test('what was done before it was opened, and while the journal was read, is there once', async () => {
   const { happens, lines, press } = await openAgents()
   happens(ran('first', '', front, 'c1'))
