@@ -151,7 +151,7 @@ export class Controls {
   /** A key in a question: it waits for the person from now on, and says so if it would have been answered without them. */
   #attend(): void {
     const { model, host } = this.#options
-    if (model.dialog !== null && host.attend()) model.remark(COUNTDOWN_STOPPED)
+    if (model.dialog !== null && host.attend()) model.stopCountdown()
   }
 
   /** Closes a question that the typed text does not answer; the text goes to the composer. */
@@ -419,7 +419,6 @@ export class Controls {
   }
 }
 
-const COUNTDOWN_STOPPED = 'The countdown has stopped. This waits for your answer.'
 const PUT_ASIDE = 'The rejected text is saved; ↑ brings it back'
 const TYPED_UNSEEN = 'You typed this before the field was shown; Enter sends it'
 

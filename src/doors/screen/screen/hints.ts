@@ -40,6 +40,7 @@ function situationOf(model: ScreenModel): HintSituation {
     popup,
     question,
     writes: typedAnswer(model),
+    isCountdownStopped: model.isCountdownStopped,
     confirms: model.dialog !== null && isToConfirm(model.dialog),
   }
 }
@@ -86,6 +87,8 @@ export interface HintSituation {
   } | null
   /** What is being typed as its answer; null while options are chosen from. */
   writes: 'text' | 'command' | null
+  /** Whether it would have been answered without the person, and waits for them now. */
+  isCountdownStopped: boolean
   /** Whether a digit does not choose what is selected. */
   confirms: boolean
 }
@@ -106,7 +109,10 @@ type Placed = HintSituation & { isNarrow: boolean }
 
 function hintsFor(situation: Placed): readonly string[] {
   const { isSession, isRunning, text, command, isSearching, popup, question } = situation
-  if (question !== null) return hintsOfQuestion(question, situation)
+  if (question !== null) {
+    const hints = hintsOfQuestion(question, situation)
+    return situation.isCountdownStopped ? ['Countdown stopped', ...hints] : hints
+  }
   if (isSearching) return ['Enter takes it', 'Esc goes back', ...named(situation.keymap, ['search', 'older'])]
   if (popup !== null) return hintsOfPopup(popup)
   if (command !== null)

@@ -145,12 +145,13 @@ export class ScreenModel {
     this.changeDialog({ ...dialog.picker, question: { ...question, body: [problem, ...body] } })
   }
 
-  /** Says something in the open question, above what it says already. */
-  remark(text: string): void {
-    const picker = this.#dialog?.picker
-    if (picker === undefined) return
-    const { question } = picker
-    this.changeDialog({ ...picker, question: { ...question, body: [text, ...(question.body ?? [])] } })
+  /** Whether a key has stopped the countdown of the open question. */
+  get isCountdownStopped(): boolean {
+    return this.#dialog?.isCountdownStopped === true
+  }
+
+  stopCountdown(): void {
+    if (this.#dialog !== null) this.#dialog.isCountdownStopped = true
   }
 
   /** Adds a text to the composer, below the text that is there. */
@@ -308,5 +309,6 @@ interface Dialog {
   picker: Picker
   /** The text of a hidden field; null if the answer is typed where it is seen, or chosen. */
   typing: HiddenTyping | null
+  isCountdownStopped?: true
   answer(answer: Answer): void
 }

@@ -92,6 +92,7 @@ describe('the hint', () => {
     question: null,
     writes: null,
     confirms: false,
+    isCountdownStopped: false,
   }
   const one = { name: 'change', description: '', note: null }
 
