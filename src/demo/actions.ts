@@ -104,7 +104,7 @@ export function addDoneEntries(session: SessionPaths, ...entries: readonly strin
 }
 
 /** Claims in `MAIN.md` that the goal is reached. */
-function claimDone(session: SessionPaths): PatchedFile {
+export function claimDone(session: SessionPaths): PatchedFile {
   return updateFile(session.main, '@@\n-finite_incantatem: false\n+finite_incantatem: true\n')
 }
 

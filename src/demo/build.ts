@@ -17,6 +17,7 @@ import {
 import { type AgentPart, agentsScript } from './agents-script.ts'
 import { functionCall, type ModelRequest, type ReplyItem, reply, type Script, type ScriptStep } from './model/reply.ts'
 import { createRepository } from './project.ts'
+import { goalsInTurn } from './queued.ts'
 
 const sources = projectSources('reading-list')
 
@@ -46,6 +47,7 @@ export function buildScript(pace: 'instant' | 'watchable', { impossibleTask }: {
     'project-summarizer': part(() => summarizing),
     'last-look': part(state => stepsOfRound(rounds['last-look'], state, plan)),
     replan: part(() => replanning),
+    goal: goalsInTurn(null, deltaMs),
     ...Object.fromEntries(
       taskAgents.map(name => [
         name,

@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Action, conclude, findSessionPaths, play, projectSources, say, shell } from './actions.ts'
+import { type Action, conclude, play, projectSources, say, shell } from './actions.ts'
 import { agentsScript } from './agents-script.ts'
 import { type ModelRequest, reply, type Script, type ScriptStep } from './model/reply.ts'
+import { goalOf, goalsInTurn, sessionOf } from './queued.ts'
 
 const sources = projectSources('linkcheck')
 
@@ -39,15 +40,20 @@ interface ContractCheck {
 
 /**
  * The script of the demo: a contract, then six rounds. The third claims and has changed files, the fourth claims and misses a
- * sentence, the sixth claims and is proved. `watchable` sends text at reading speed.
+ * sentence, the sixth claims and is proved. Then it notes each prompt that waits. `watchable` sends text at reading speed.
  */
 export function demoScript(pace: 'instant' | 'watchable'): Script {
   const deltaMs = pace === 'watchable' ? 10 : 0
   const rounds = sources.json<readonly Round[]>('rounds.json')
   const sentences = sources.json<readonly ContractSentence[]>('contract.json')
   return agentsScript({
-    goal: nth => rounds[nth]?.steps.map(step => scriptStep(step, deltaMs)) ?? [],
+    goal: goalsInTurn(
+      rounds.map(({ steps }) => steps.map(step => scriptStep(step, deltaMs))),
+      deltaMs,
+    ),
     contract: (_, request) => {
+      const goal = goalOf(request)
+      if (goal !== demoGoal) return [reply(conclude(JSON.stringify({ sentences: [notCheckable(goal)] })))]
       if (!JSON.stringify(request.body.text).includes('"sentences"')) {
         const { second } = sentenceAskedAbout(sentences, request)
         return [reply(conclude(JSON.stringify({ checks: second === undefined ? [] : [checkAsAsked(second)] })))]
@@ -66,8 +72,7 @@ export function demoScript(pace: 'instant' | 'watchable'): Script {
     control: (_, request) => [
       reply(conclude(JSON.stringify({ versions: [sentenceAskedAbout(sentences, request).version] }))),
     ],
-    // A script can change no plan.
-    replan: () => [],
+    replan: () => [reply(conclude('A script plays my part, so the plan stays as it is.'))],
   })
 }
 
@@ -78,6 +83,16 @@ function sentenceAskedAbout(sentences: readonly ContractSentence[], { userTexts 
   return found
 }
 
+/** A prompt that a person queued, as the sentence of a contract. */
+function notCheckable(quote: string) {
+  return {
+    quote,
+    kind: 'not-checkable',
+    reason: 'A script plays the model in a demo, and writes no checks.',
+    checks: [],
+  }
+}
+
 function checkAsAsked({ run, files }: ContractCheck) {
   const texts = Object.entries(files).map(([path, from]) => ({ path, text: sources.text(from) }))
   return { run, seconds: 30, needs: null, files: texts }
@@ -85,9 +100,7 @@ function checkAsAsked({ run, files }: ContractCheck) {
 
 function scriptStep(step: readonly Action[], deltaMs: number): ScriptStep {
   return request => {
-    const session = findSessionPaths(request.developerTexts)
-    if (session === null) throw new Error('the developer instructions name no .codemachine/projects/<id>/MAIN.md')
-    const scene = { sources, session, plan: sources.text('codemachine/session/tasks.json') }
+    const scene = { sources, session: sessionOf(request), plan: sources.text('codemachine/session/tasks.json') }
     return { ...reply(...step.map(action => play(action, scene))), deltaMs }
   }
 }
