@@ -3,12 +3,13 @@ import { glob } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { packageRoot } from '../../src/base/package.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { runnerOf } from '../doors/cli/verify/action-run.ts'
 import { agentKey } from '../doors/cli/verify/agent-key.ts'
 import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
 import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachine, startCodemachine } from '../support/codemachine.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { promise } from '../support/promise.ts'
@@ -17,41 +18,46 @@ import { eventsOf } from '../support/scene.ts'
 /** A minute and a half on an idle machine. */
 const DEMO_MS = 560_000
 
-test('the demo of a build shows a team that builds a small program to its end, without the person’s own codex', async () => {
-  await using place = await makePlace('')
-  const env = { TMPDIR: place.root }
-  const { exitCode, stderr, events } = await codemachine(place, ['demo', '--template', 'build', '--fast', '--json'], {
-    env,
-    boundMs: DEMO_MS,
-  })
-  expect(exitCode).toBe(0)
-  expect(stderr).toContain('node bin/reading-list.js books.json index.html')
-  expect(stderr.trimEnd().split('\n').slice(-2)).toEqual([
-    expect.stringMatching(/^The report: .*report\.html$/),
-    expect.stringMatching(/^Now yours, in your project: .* "find the most important thing/),
-  ])
-  expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
-  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true } })
-  expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual([
-    'team-building',
-    'orchestration',
-    'summary',
-    'orchestration',
-    'summary',
-    'last-look',
-  ])
-  expect(workOf(events).filter(each => each.endsWith('completed'))).toHaveLength(9)
-  expect(mostAtOnce(events)).toBe(3)
-  expect(verdictsOf(events)).toEqual(['T1', 'T2', 'T3', 'T4', 'T5', 'T6', 'T7', 'T8'].map(task => `${task} done`))
-  // A patch that does not fit would show here; the only commands that fail show a defect before it is mended.
-  const failed = eventsOf(events, 'item-completed').flatMap(({ item }) =>
-    'status' in item && item.status === 'failed' ? [item.kind === 'command' ? item.command : item.kind] : [],
-  )
-  expect(failed).toHaveLength(3)
-  for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
-  expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
-  await replaysAsItWas(place, events)
-}, 2 * DEMO_MS)
+test(
+  'the demo of a build shows a team that builds a small program to its end, without the person’s own codex',
+  async () => {
+    await using place = await makePlace('')
+    const env = { TMPDIR: place.root }
+    const { exitCode, stderr, events } = await codemachine(place, ['demo', '--template', 'build', '--fast', '--json'], {
+      env,
+      boundMs: DEMO_MS,
+    })
+    expect(exitCode).toBe(0)
+    expect(stderr).toContain('node bin/reading-list.js books.json index.html')
+    expect(stderr.trimEnd().split('\n').slice(-3)).toEqual([
+      expect.stringMatching(/^The report: .*report\.html$/),
+      `Now yours: npm install --global ${packageRoot}`,
+      'In your project: codemachine "test the riskiest code that no test covers"',
+    ])
+    expect(eventsOf(events, 'warning'), 'it greets with none').toEqual([])
+    expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true } })
+    expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual([
+      'team-building',
+      'orchestration',
+      'summary',
+      'orchestration',
+      'summary',
+      'last-look',
+    ])
+    expect(workOf(events).filter(each => each.endsWith('completed'))).toHaveLength(9)
+    expect(mostAtOnce(events)).toBe(3)
+    expect(verdictsOf(events)).toEqual(['T1', 'T2', 'T3', 'T4', 'T5', 'T6', 'T7', 'T8'].map(task => `${task} done`))
+    // A patch that does not fit would show here; the only commands that fail show a defect before it is mended.
+    const failed = eventsOf(events, 'item-completed').flatMap(({ item }) =>
+      'status' in item && item.status === 'failed' ? [item.kind === 'command' ? item.command : item.kind] : [],
+    )
+    expect(failed).toHaveLength(3)
+    for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
+    expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
+    await replaysAsItWas(place, events)
+  },
+  2 * DEMO_MS,
+)
 
 describe('the demo of a goal', () => {
   let place: TestPlace
@@ -100,7 +106,8 @@ describe('the demo of a goal', () => {
     expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(4)
     const [, look = ''] = /^Its session: (.+)$/m.exec(stderr) ?? []
     expect(await run('sh', '-c', look)).toMatch(/round 6[\s\S]*done/)
-    expect(await run('sh', '-c', look.replace(' logs ', ' contract '))).toContain('6 of 6 sentences proved')
+    expect(look).toMatch(/^~\/\.codemachine\/demo\/\w+\/codemachine logs$/)
+    expect(await run('sh', '-c', look.replace(' logs', ' contract'))).toContain('6 of 6 sentences proved')
     const [, verify = ''] = /^Prove it again: (.+)$/m.exec(stderr) ?? []
     expect(await run('sh', '-c', verify)).toMatch(/^still true[\s\S]*S1, check 2: passes \(/)
   })
@@ -108,7 +115,8 @@ describe('the demo of a goal', () => {
   promise('D99')
   test('the action proves its contract in a fresh clone, and fails where its certificate was tampered with', async () => {
     const [path = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
-    const records = join(place.home, '.codemachine', 'demo', path.split('/')[0] ?? '')
+    const name = path.slice('codemachine-demo-'.length).split('/')[0] ?? ''
+    const records = join(place.home, '.codemachine', 'demo', name)
     const linkcheck = { ...place, directory: join(place.root, path), env: { ...place.env, CODEMACHINE_HOME: records } }
     using key = await agentKey(linkcheck)
     const made = await codemachineHere(linkcheck, ['certificate', '--sign', key.path, '--note'], key)
@@ -135,6 +143,18 @@ describe('the demo of a goal', () => {
       expect.stringContaining('was changed after it was signed'),
     ])
   })
+})
+
+test('a demo that is stopped says that it cannot be resumed, and names only commands that work', async () => {
+  await using place = await makePlace('')
+  await using running = startCodemachine(place, ['demo', '--fast', '--json'], { env: { TMPDIR: place.root } })
+  await running.event('contract-drafted')
+  running.signal('SIGINT')
+  const { stderr } = await running.ended
+  expect(stderr).toContain('A demo cannot be resumed; the same command begins another.')
+  expect(stderr).not.toContain('Prove it again')
+  const { stdout } = await execa('sh', ['-c', /^Its session: (.+)$/m.exec(stderr)?.[1] ?? ''], { env: place.env })
+  expect(stdout).toContain('contract, version 1')
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */

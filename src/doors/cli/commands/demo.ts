@@ -1,10 +1,12 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { ownCommandLine, packageRoot } from '../../../base/package.ts'
 import { buildScript, createBuildRepository } from '../../../demo/build.ts'
 import type { Script } from '../../../demo/model/reply.ts'
 import { startScriptedModel } from '../../../demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../../demo/project.ts'
+import { inHome } from '../../../platform/files.ts'
 import { rootOf } from '../../../session/records/records.ts'
 import { shellWord } from '../../../tell/words/commands.ts'
 import { memoryRoot } from '../../../workspace/memory/memory-paths.ts'
@@ -31,7 +33,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const codexHome = join(root, 'codex-home')
   const configHome = join(root, 'config')
   // Not in the temporary directory: an agent can write there.
-  const records = join(rootOf(context), 'demo', basename(root))
+  const records = join(rootOf(context), 'demo', basename(root).replace(/^.*-/, ''))
   const env = {
     ...withoutSettings(context.env),
     CODEMACHINE_HOME: records,
@@ -65,7 +67,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   say(
     exitCode === 0
       ? await howToLook(context, { root, directory, records, look: shown.look })
-      : `\nThe demo ends here. A demo cannot be resumed; the same command begins another.\n${ofSession(context, { directory, records })}\nTo remove it: rm -r ${root} ${records}`,
+      : `\nThe demo ends here. A demo cannot be resumed; the same command begins another.\n${await howToSee(context, { root, directory, records }, ['logs'])}`,
   )
   return exitCode
 }
@@ -92,7 +94,7 @@ const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
     create: createDemoRepository,
     script: demoScript,
     play: (context, flags) => run(context, demoGoal, { ...flags, prove: true }, false),
-    look: 'git log --oneline && node --test',
+    look: 'node --test',
   },
   build: {
     builds: 'reading-list, a command that makes a page of a list of books, by a team of agents.',
@@ -100,7 +102,7 @@ const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
     create: createBuildRepository,
     script: pace => buildScript(pace, { impossibleTask: false }),
     play: (context, flags) => start(context, { ...flags, yes: true, template: 'build' }, false),
-    look: 'node --test && node bin/reading-list.js books.json index.html',
+    look: 'node bin/reading-list.js books.json index.html',
   },
 }
 
@@ -110,39 +112,53 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /** How to look at the result and remove it; last, where the report is, and what begins the same in a project of one's own. */
-async function howToLook(context: CliContext, { root, directory, records, look }: Shown): Promise<string> {
+async function howToLook(context: CliContext, shown: Shown & { look: string }): Promise<string> {
+  const { directory, look } = shown
   const sessions = join(directory, memoryRoot, 'projects')
   const [session = ''] = (await readdir(sessions)).sort().reverse()
   return `
 The result: cd ${shellWord(directory)} && ${look}
-${ofSession(context, { directory, records })}
-To remove it: rm -r ${shellWord(root)} ${shellWord(records)}
+${await howToSee(context, shown, ['logs', 'verify'])}
 
 The report: ${join(sessions, session, 'report.html')}
-Now yours, in your project: ${typedAs(context)} "${FIRST_GOAL}"`
+${nowYours(context)}`
 }
 
-/** How to look at the session, whose records lie in a home of their own. */
-function ofSession(context: CliContext, { directory, records }: Pick<Shown, 'directory' | 'records'>): string {
-  const line = (command: string) =>
-    `CODEMACHINE_HOME=${shellWord(records)} ${typedAs(context)} ${command} -C ${shellWord(directory)}`
-  return `Its session: ${line('logs')}\nProve it again: ${line('verify')}`
+/** The lines of commands that look at the session. Its records lie in a home of their own, and so does the program that names this. */
+async function howToSee(
+  context: CliContext,
+  { root, directory, records }: Shown,
+  commands: readonly (keyof typeof LOOKS)[],
+): Promise<string> {
+  const program = join(records, 'codemachine')
+  const text = `#!/bin/sh\ncd ${shellWord(directory)} && CODEMACHINE_HOME=${shellWord(records)} exec ${ownCommandLine()} "$@"\n`
+  await mkdir(records, { recursive: true })
+  await writeFile(program, text, { mode: 0o700 })
+  const lines = commands.map(command => `${LOOKS[command]}: ${typed(program, context)} ${command}`)
+  return [...lines, `To remove it: rm -r ${shellWord(root)} ${typed(records, context)}`].join('\n')
+}
+
+const LOOKS = { logs: 'Its session', verify: 'Prove it again' }
+
+/** A path as a word for a shell. */
+function typed(path: string, { home }: CliContext): string {
+  const short = inHome(path, home)
+  return shellWord(short.slice(2)) === short.slice(2) ? short : shellWord(path)
 }
 
 interface Shown {
   root: string
   directory: string
   records: string
-  /** A command line that shows what has become of it. */
-  look: string
+}
+
+/** How to begin in a project of one's own: with the program's name, where this was typed, else after it is installed. */
+function nowYours({ own, program, cwd }: CliContext): string {
+  const goal = `codemachine "${FIRST_GOAL}"`
+  if (basename(own.command.at(-1) ?? '') === program) return `Now yours, in your project: ${goal}`
+  const checkout = cwd === packageRoot ? '.' : shellWord(packageRoot)
+  return `Now yours: npm install --global ${checkout}\nIn your project: ${goal}`
 }
 
 /** One that makes sense in any project. */
-const FIRST_GOAL = 'find the most important thing that no test covers, and test it'
-
-/** How the program is called again from any directory: by its name where that was typed, else by Node and its file. */
-function typedAs({ own, program }: CliContext): string {
-  const [node = '', ...rest] = own.command
-  const script = rest.at(-1) ?? ''
-  return basename(script) === program ? program : [node, ...rest].map(word => shellWord(word)).join(' ')
-}
+const FIRST_GOAL = 'test the riskiest code that no test covers'
