@@ -7,6 +7,7 @@ import {
   checkable,
   countContract,
   flawsOf,
+  nextContractStep,
   type SentenceNow,
   type SentenceState,
 } from '../../core/rules/contract.ts'
@@ -94,9 +95,9 @@ export function describeFrozen(
   )
 }
 
-/** Describes a check's result; null if it is as expected. */
+/** Describes a check's result; null if it is as expected. The last one after a round says how many sentences hold. */
 export function describeCheck(
-  { sentence, check, when, status, exitCode, problem, cannotRun, durationMs }: RecordedOf<'check-ended'>,
+  { sentence, check, when, status, exitCode, problem, cannotRun, durationMs, tree }: RecordedOf<'check-ended'>,
   { contract }: SessionState,
 ): Description | null {
   const kind = (contract?.draft ?? contract?.frozen)?.sentences.find(({ id }) => id === sentence)?.kind
@@ -111,7 +112,12 @@ export function describeCheck(
       isAsWanted ? 'quiet' : 'warning',
     )
   }
-  if (when === 'after-round') return hasPassed(status) ? null : describe(`${end}${time}${why}`, 'quiet')
+  if (when === 'after-round') {
+    const isLast = contract !== null && nextContractStep(contract, tree, true)?.kind !== 'check'
+    const lines = [hasPassed(status) ? null : `${end}${time}${why}`, isLast ? wordsForContract(contract) : null]
+    const shown = lines.filter(each => each !== null)
+    return shown.length === 0 ? null : describe(shown.join('\n'), 'quiet')
+  }
   if (status === 'flaky') return describe(`${end}${time}: ${wordsForFlaky({ exitCode })}`, 'warning')
   return describe(`${end}${time}${why}`, hasPassed(status) ? 'good' : 'warning')
 }

@@ -18,13 +18,17 @@ interface BoardAt extends ShownBoard {
 
 /**
  * The tasks as a checklist with their phases as headings, or in their place the rows of the template's own board, scrolled
- * to the current one; below, if there is room, the steps of the agent's own plan. At most `rows` lines, each at most
- * `columns` cells wide.
+ * to the current one; below, if there is room, the steps of the agent's own plan. The last line says how many sentences of
+ * the contract hold. At most `rows` lines, each at most `columns` cells wide.
  */
 export function taskLines(
-  { board, plan, own = null }: { board: TaskBoard | null; plan: readonly PlanStep[]; own?: BoardAt | null },
+  { board, plan, own = null, contract = null }: Shown,
   { columns, rows, theme }: { columns: number; rows: number; theme: Theme },
 ): string[] {
+  if (contract !== null && rows > 1) {
+    const above = taskLines({ board, plan, own }, { columns, rows: rows - 1, theme })
+    return [...above, theme.paint('dim', cutLine(`contract: ${contract}`, columns))]
+  }
   const tasks = own === null ? taskEntries(board) : rowEntries(own)
   const steps = stepEntries(plan)
   if (tasks.length === 0 && steps.length === 0) return [cutLine('No tasks yet.', columns)].slice(0, rows)
@@ -36,6 +40,14 @@ export function taskLines(
     ...(showsSteps ? scrollToFocus(steps, room) : []),
   ]
   return shown.map(entry => theme.paint(roleOf(entry), cutLine(entryText(entry, theme), columns)))
+}
+
+interface Shown {
+  board: TaskBoard | null
+  plan: readonly PlanStep[]
+  own?: BoardAt | null
+  /** How many sentences of the contract hold, in words; null: there is none. */
+  contract?: string | null
 }
 
 /** A line of the checklist: a phase, a task or step, or the number of lines that are scrolled out. */

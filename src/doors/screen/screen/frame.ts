@@ -1,4 +1,5 @@
 import { cutLine } from '../../../tell/words/cells.ts'
+import { wordsForContract } from '../../../tell/words/contract.ts'
 import { titleLine } from '../../../tell/words/safe-text.ts'
 import { type Area, composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
@@ -112,7 +113,8 @@ function panelOf(model: ScreenModel, columns: number, now: number): ((rows: numb
   const { state } = model.pane
   if (!model.showsTasks || !model.showsSession || state === null) return null
   const { tasks: board, own } = model.work
-  const shown = { plan: state.plan, board, own: own && { ...own, now } }
+  const contract = wordsForContract(state.contract)
+  const shown = { plan: state.plan, board, own: own && { ...own, now }, contract }
   return rows => taskLines(shown, { columns, rows, theme })
 }
 

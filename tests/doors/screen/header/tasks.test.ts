@@ -26,6 +26,13 @@ test('the tasks are a checklist under their phases, the plan of the round below'
   ])
 })
 
+test('the last line says how many sentences of the contract hold', () => {
+  const contract = '3 of 6 sentences hold'
+  expect(taskLines({ board: few, plan: [], contract }, { ...place, rows: 3 }).at(-1)).toBe(`contract: ${contract}`)
+  expect(taskLines({ board: null, plan: [], contract }, place)).toEqual(['No tasks yet.', `contract: ${contract}`])
+  expect(taskLines({ board: few, plan: [], contract }, { ...place, rows: 1 })).toHaveLength(1)
+})
+
 test('a screen reader hears how each stands', () => {
   expect(
     taskLines({ board: { ...board, tasks: board.tasks.slice(0, 3) }, plan: [] }, { ...place, theme: forReader }),

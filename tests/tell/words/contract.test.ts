@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
+import type { Sentence } from '../../../src/core/rules/contract.ts'
+import { describeEvent } from '../../../src/tell/words/event.ts'
+import { sampleEvents } from '../../doors/screen/samples.ts'
+import { created, foldAll, recorded } from '../../support/session-events.ts'
+
+const prove = { author: null, control: null, holdOut: 0, controls: 1, required: false, only: false }
+const sentences = ['S1', 'S2', 'S3'].map((id): Sentence => {
+  const check = { run: 'true', seconds: 5, needs: null, files: [] }
+  return { id, quote: `Make ${id}.`, kind: 'must', reason: null, checks: [check] }
+})
+const ran = (sentence: string, when: 'before' | 'after-round', status: 'passed' | 'failed', tree: string) => ({
+  ...{ ...sampleEvents['check-ended'], sentence, when, status, tree },
+  exitCode: status === 'passed' ? 0 : 1,
+})
+
+test('after the checks of a round, one line says how many sentences hold', () => {
+  const events: SessionEvent[] = [
+    { ...created(), prove },
+    { type: 'contract-drafted', version: 1, by: 'author', sentences, uncovered: [] },
+    ...['S1', 'S2', 'S3'].map(id => ran(id, 'before', 'failed', 'a')),
+    { type: 'contract-frozen', version: 1, by: 'person', heldOut: [], problem: null },
+  ]
+  const shown = (...more: SessionEvent[]) => {
+    events.push(...more)
+    const last = recorded(events).at(-1)
+    const told = last && describeEvent(last, foldAll(events))
+    return told ? [told.text, ...told.more] : null
+  }
+  expect(shown(ran('S1', 'after-round', 'passed', 'b'))).toBeNull()
+  expect(shown(ran('S2', 'after-round', 'failed', 'b'))).toEqual(['S2, check 1: failed (exit code 1), 300 ms'])
+  expect(shown(ran('S3', 'after-round', 'passed', 'b'))).toEqual(['2 of 3 sentences hold'])
+  for (const id of ['S1', 'S2']) events.push(ran(id, 'after-round', 'passed', 'c'))
+  expect(shown(ran('S3', 'after-round', 'failed', 'c'))).toEqual([
+    'S3, check 1: failed (exit code 1), 300 ms',
+    '2 of 3 sentences hold',
+  ])
+})
