@@ -522,7 +522,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   settings: [['settings schema', 'the schemas of all files']],
   'settings schema': [
     ['settings schema', ''],
-    ['settings schema --file codemachine.toml', ''],
+    ['settings schema codemachine.toml', ''],
   ],
   uninstall: [
     ['uninstall --dry-run', 'only name it'],

@@ -429,6 +429,12 @@ const MISTAKES: readonly {
     sentence: (_, [, option = '', value = '', choices = '']) =>
       `${option} cannot be "${oneLine(value, MOST_WORD)}"; use ${choices.replace(/, (?=[^,]*$)/, ' or ')}.`,
   },
+  {
+    pattern: /^error: command-argument value '(.*)' is invalid for argument '(.+?)'\. Allowed choices are (.+)\.$/s,
+    code: 'CM0102',
+    sentence: (_, [, value = '', argument = '', choices = '']) =>
+      `<${argument}> cannot be "${oneLine(value, MOST_WORD)}"; use ${choices.replace(/, (?=[^,]*$)/, ' or ')}.`,
+  },
 ]
 
 /** Has a command, and each below it, say in a sentence of ours what is wrong with what was typed. */

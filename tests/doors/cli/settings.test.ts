@@ -18,7 +18,8 @@ test('settings schema lists the files of editors with the places of their schema
   const { stdout: lines } = await codemachineHere(place, ['settings', 'schema'])
   for (const { file, what, path, address } of schemas) {
     expect(lines).toMatch(new RegExp(`^${file} +${what.replaceAll('*', '\\*')} +${path}$`, 'm'))
-    const { stdout, exitCode } = await codemachineHere(place, ['settings', 'schema', '--file', file])
+    const { stdout, exitCode } = await codemachineHere(place, ['settings', 'schema', file])
+    expect((await codemachineHere(place, ['settings', 'schema', '--file', file])).stdout).toBe(stdout)
     expect({ schema: JSON.parse(stdout), exitCode }).toEqual({
       schema: JSON.parse(readFileSync(path, 'utf8')),
       exitCode: 0,
@@ -26,7 +27,9 @@ test('settings schema lists the files of editors with the places of their schema
     expect(JSON.parse(stdout)).toMatchObject({ $schema: 'http://json-schema.org/draft-07/schema#', $id: address })
     expect(lines).toContain(address.slice(0, -basename(path).length))
   }
-  const wrong = await codemachineHere(place, ['settings', 'schema', '--file', 'package.json'])
-  expect(wrong.exitCode).toBe(2)
-  expect(wrong.stderr).toContain('codemachine.toml, config.toml, workflow, night.toml or tasks.json')
+  for (const args of [['package.json'], ['--file', 'package.json']]) {
+    const wrong = await codemachineHere(place, ['settings', 'schema', ...args])
+    expect(wrong.exitCode).toBe(2)
+    expect(wrong.stderr).toContain('cannot be "package.json"; use codemachine.toml, config.toml, workflow')
+  }
 })

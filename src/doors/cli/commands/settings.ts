@@ -8,7 +8,8 @@ import { inColumns } from '../output.ts'
 /** `codemachine settings schema`: prints the JSON Schema of a file, or lists all of them with their places. */
 export async function settingsSchema(
   { stdout, program }: CliContext,
-  { file, json = false }: { file?: FileWithSchema; json?: boolean },
+  named: FileWithSchema | undefined,
+  { file = named, json = false }: { file?: FileWithSchema; json?: boolean },
 ): Promise<number> {
   if (file !== undefined) {
     const schema: unknown = JSON.parse(readFileSync(packageFile(schemaPath(file)), 'utf8'))
@@ -26,7 +27,7 @@ export async function settingsSchema(
   else {
     const rows = inColumns(schemas.map(({ file, what, path }) => [file, what, path]))
     stdout.write(`${rows.join('\n')}\nWith a network: ${dirname(schemaAddress('workflow'))}/\n`)
-    stdout.write(`To print one: ${program} settings schema --file night.toml\n`)
+    stdout.write(`To print one: ${program} settings schema night.toml\n`)
   }
   return 0
 }

@@ -133,7 +133,9 @@ export function addSettings(program: Command, does: Does): void {
     .description('JSON Schemas with which your editor checks settings and other files')
     .command('schema')
     .description('list the files that an editor can check and complete, or print the JSON Schema (draft-07) of one')
-    .addOption(new Option('--file <file>', 'print the schema of this file').choices(Object.keys(FILES_WITH_SCHEMA)))
+    .addArgument(new Argument('[file]', 'print the schema of this file').choices(Object.keys(FILES_WITH_SCHEMA)))
+    // As it was typed first.
+    .addOption(new Option('--file <file>').choices(Object.keys(FILES_WITH_SCHEMA)).hideHelp())
     .addOption(new Option('--json', 'the list as JSON').conflicts('file'))
     .action(does(async () => (await import('../commands/settings.ts')).settingsSchema))
 }
