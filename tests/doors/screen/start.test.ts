@@ -159,7 +159,7 @@ test('the login command that applies is offered, and which login there is', () =
   const of = (login: StartFacts['login'], hasOwnLogin = false) => slashCommands({ login, hasOwnLogin })
   const names = of(null).map(({ name }) => name)
   expect(names).toEqual(
-    'start,change,resume,sessions,templates,queue,report,diff,status,model,login,doctor,theme,follow,team,plan,palette,web,mcp,version,help,exit'.split(
+    'start,change,resume,sessions,templates,queue,report,diff,status,model,login,doctor,theme,follow,team,flow,plan,palette,web,mcp,version,help,exit'.split(
       ',',
     ),
   )

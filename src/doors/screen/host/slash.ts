@@ -3,6 +3,7 @@ import { version } from '../../../base/package.ts'
 import type { QueuedPrompt } from '../../../core/shapes/queue.ts'
 import { findSession } from '../../../project/find.ts'
 import type { Ask } from '../../../project/library.ts'
+import { checkPrompt } from '../../../project/open-project.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { findUnfinished } from '../../../project/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationHere } from '../../../project/start/dry-run.ts'
@@ -166,6 +167,7 @@ const ALWAYS: readonly Command[] = [
   command('change', 'Plan a change, make it, and prove it', changeSlash, { takesText: true }),
   command('follow', 'Continue from the newest change', followSlash, { takesText: true }),
   command('team', 'Have a team build a new project', teamSlash, { takesText: true }),
+  command('flow', 'Run a workflow of this project: /flow NAME, or choose one', flowSlash),
   command('plan', 'Show the plan, or accept, reject or edit it', planSlash),
   command('templates', 'Choose what /start starts', templatesSlash),
   command('login', "Log in to codex for codemachine's rounds", loginOnScreen),
@@ -271,6 +273,40 @@ async function editQueued({ person }: SlashPlace, prompt: QueuedPrompt): Promise
   if (!isTaken) return screen.notice(BEGUN, 'warning')
   const terms = termsInWords(prompt)
   if (terms !== '') screen.notice(`It was to begin with ${terms}; say it again if you need it`, 'warning')
+}
+
+/** `/flow [NAME]`: queues a workflow of the project; the queue begins at once, if nothing else is in it and no session runs. */
+async function flowSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+  const { screen, queue } = person
+  const name = rest.trim() === '' ? await chooseWorkflow({ context, records, person }) : rest.trim()
+  if (name === null) return
+  const terms = { template: 'flow' }
+  await checkPrompt(records, context, name, terms)
+  const isFirst = (await queue.list()).length === 0
+  screen.notice(await queue.add(name, terms), 'good')
+  if (isFirst && start !== null && !start.isRunning()) start.wish({ kind: 'run', goal: null })
+}
+
+async function chooseWorkflow({
+  context,
+  records,
+  person: { screen },
+}: Pick<SlashPlace, 'context' | 'records' | 'person'>): Promise<string | null> {
+  const { runnableWorkflows } = await import('../../../modes/flow/start/run.ts')
+  const flows = await runnableWorkflows(context, records)
+  if (flows.length === 0) {
+    screen.notice(
+      'No workflow here can run; codemachine flow list shows why, codemachine flow init makes one',
+      'warning',
+    )
+    return null
+  }
+  const options = flows.map(({ name, description, steps }) => {
+    const hint = [formatCount(steps.length, 'step'), ...(description === null ? [] : [description])].join(', ')
+    return { id: name, label: titleLine(name, GOAL_CHARS), hint: titleLine(hint, GOAL_CHARS) }
+  })
+  const answer = await screen.choose({ title: 'Run which workflow?', options })
+  return answer.kind === 'chosen' ? answer.id : null
 }
 
 const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']

@@ -35,7 +35,7 @@ import {
   type StepRecording,
 } from '../file/recording.ts'
 import { type StepRecord, workOf } from '../work.ts'
-import { flowTyped, lookAtFlow } from './look.ts'
+import { flowFilesAround, flowTyped, lookAtFlow } from './look.ts'
 import { flowRootOf, mistakesIn, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
 
 /** A workflow to run for real. */
@@ -78,9 +78,7 @@ export async function runFlow(
 /** Throws a `UserError` if a queued prompt names no workflow here, or one with mistakes or without a value. */
 export async function checkFlowPrompt(world: World, records: Records, prompt: string): Promise<void> {
   const { directory } = records
-  const { engines } = await settingsOf(world, directory, {}, { withoutProject: true })
-  const secretIn = secretInBy(redactorOfProject(world, records))
-  const look = { directory, secretIn, signal: world.signal, engines: [...engines.keys()] }
+  const look = await lookIn(world, records)
   const { file, workflow } = await flowTyped(prompt.trim(), look)
   if (workflow === null && !(await pathExists(resolve(directory, file))))
     throw new UserError('CM1002', `There is no workflow ${oneLine(file, 60)} here, and no such file.`, {
@@ -89,6 +87,27 @@ export async function checkFlowPrompt(world: World, records: Records, prompt: st
   const { mistakes, missing } = await lookAtFlow(file, { ...look, workflow, given: new Map() })
   const wrong = [...mistakes, ...missing]
   if (wrong.length > 0) throw mistakesIn(wrong)
+}
+
+/** Returns the workflows of the project that a queued prompt can name: those without a mistake and with all values. */
+export async function runnableWorkflows(world: World, records: Records): Promise<FlowPlan[]> {
+  const look = { ...(await lookIn(world, records)), given: new Map() }
+  const found: FlowPlan[] = []
+  for (const file of await flowFilesAround(records.directory, world.signal)) {
+    const { plans } = await lookAtFlow(file, { ...look, workflow: null })
+    for (const plan of plans) {
+      const { mistakes, missing } = await lookAtFlow(file, { ...look, workflow: plan.name })
+      if (mistakes.length + missing.length === 0) found.push(plan)
+    }
+  }
+  return found
+}
+
+async function lookIn(world: World, records: Records) {
+  const { directory } = records
+  const { engines } = await settingsOf(world, directory, {}, { withoutProject: true })
+  const secretIn = secretInBy(redactorOfProject(world, records))
+  return { directory, secretIn, signal: world.signal, engines: [...engines.keys()] }
 }
 
 /** Returns the session of the workflow that a queued prompt names. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect } from 'vitest'
 import { codemachine } from '../../../support/codemachine.ts'
+import { startInEmulator } from '../../../support/emulator.ts'
 import { promise } from '../../../support/promise.ts'
 import { openRealScene } from '../../../support/real-scene.ts'
 import { says } from '../../../support/rounds.ts'
@@ -122,4 +123,24 @@ test('a queued workflow, by its name, becomes a session of the queue and runs fo
   expect(scene.input(1)).toBe('Write about trees.')
   expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('Trees are tall.\n')
   expect((await codemachine(scene.place, ['queue', 'list', '--json'])).stdout).toBe('[]\n')
+})
+
+test('on the screen /flow offers the workflows that can run, and the chosen one begins', async () => {
+  const { scene, directory } = await project('Trees are tall.')
+  const folder = join(directory, '.codex-flow/workflows')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(directory, '.codex-flow/writer.md'), 'You write plainly.\n')
+  await writeFile(join(folder, 'notes.workflow.toml'), `${FLOW}[vars]\ntopic = "trees"\n`)
+  await writeFile(join(folder, 'open.workflow.toml'), FLOW.replace('"notes"', '"without-value"'))
+  await using terminal = startInEmulator(scene.place, [], { columns: 100, rows: 40 })
+  await terminal.until('Type a goal')
+  terminal.type('/flow')
+  await terminal.until('› /flow')
+  terminal.press('enter')
+  await terminal.until('Run which workflow?')
+  expect(terminal.screen().join('\n')).toContain('1. notes  2 steps')
+  expect(terminal.screen().join('\n')).not.toContain('without-value')
+  terminal.press('enter')
+  await terminal.untilInAll('_1 ended ─')
+  expect(await readFile(join(directory, 'DRAFT.md'), 'utf8')).toBe('Trees are tall.\n')
 })
