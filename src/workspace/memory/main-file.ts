@@ -336,14 +336,19 @@ export function newMainFile(
   })
 }
 
-/** Returns the first non-empty line, at most 60 characters, cut between two visible characters. */
+/** Returns the first non-empty line, at most 60 characters, cut at a word, or between two visible characters. */
 function shortTitle(goal: string): string {
   const line = /\S[^\r\n]*/.exec(goal)?.[0] ?? ''
   const title = line.slice(0, 1000).toWellFormed().replace(unprintable, ' ').replace(/\s+/g, ' ').trim()
   // Count plain letters directly: the segmenter takes 5 ms to start.
   const isPlain = /^[\x20-\x7e]*$/.test(title)
   const characters = isPlain ? [...title] : Array.from(new Intl.Segmenter().segment(title), part => part.segment)
-  return characters.length <= 60 ? title : `${characters.slice(0, 59).join('').trimEnd()}…`
+  if (characters.length <= 60) return title
+  const words = characters
+    .slice(0, 59)
+    .join('')
+    .replace(/(?<=^.{30,})\s\S*$/u, '')
+  return `${words.trimEnd()}…`
 }
 
 /** Returns a YAML string on one line: JSON in double quotes, which YAML reads equally without unprintable characters. */

@@ -87,6 +87,12 @@ in the terminal
     expect(text).toContain('xx tk_4711_abcDEF and more\n```')
   })
 
+  it('has a title that is cut at a word', async () => {
+    const place = await create('Build a command that finds the links in Markdown files that lead nowhere')
+    const title = 'short_title: "Build a command that finds the links in Markdown files…"'
+    expect(await readFile(place.main, 'utf8')).toContain(title)
+  })
+
   it('lies in .codemachine, out of sight of git, and shares what was learnt', async () => {
     const place = await create('A goal')
     expect(place.folder).toBe(join(directory, '.codemachine/projects/20261120_1'))
