@@ -191,6 +191,7 @@ const BEHIND = 'the contract does not contain your later changes (codemachine co
 
 /** Says `5 of 7 sentences hold`; once some are proved, how many. */
 function wordsForHolding({ checkable, holding, proved }: ContractCount): string {
+  if (checkable === 0) return 'no check can test a sentence'
   if (proved > 0 && holding === checkable) return `${proved} of ${formatCount(checkable, 'sentence')} proved`
   return `${holding} of ${formatCount(checkable, 'sentence')} ${holding === 1 ? 'holds' : 'hold'}`
 }

@@ -474,7 +474,8 @@ export function hintForDone(proof: Proof, state?: ProvedState): string | null {
 /** Says how a done session was proved: `7 of 7 sentences; verified by 2 gates`; empty: nothing to add. */
 export function wordsForDone(proof: Proof, state?: ProvedState): string {
   const { contract = null } = state ?? {}
-  const count = contract !== null && 'terms' in contract ? countContract(contract) : contract
+  const counted = contract !== null && 'terms' in contract ? countContract(contract) : contract
+  const count = counted?.checkable === 0 ? null : counted
   const sentences = count === null ? [] : [`${count.proved} of ${formatCount(count.checkable, 'sentence')} proved`]
   const hasPassed = proof === 'gates' || (proof === 'proved' && (state?.gates.length ?? 0) > 0)
   const gates = wordsForProof(hasPassed, state).replace(/^(?:not )?verified(?:: |$)/, '')

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Sentence } from '../../../src/core/rules/contract.ts'
+import { wordsForContract } from '../../../src/tell/words/contract.ts'
 import { describeEvent } from '../../../src/tell/words/event.ts'
+import { wordsForDone } from '../../../src/tell/words/proof.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
 import { created, foldAll, recorded } from '../../support/session-events.ts'
 
@@ -36,4 +38,21 @@ test('after the checks of a round, one line says how many sentences hold', () =>
     'S3, check 1: failed (exit code 1), 300 ms',
     '2 of 3 sentences hold',
   ])
+})
+
+test('of a contract that no check can test, no count of sentences is told', () => {
+  const taste: Sentence = {
+    id: 'S1',
+    quote: 'Make it nice.',
+    kind: 'not-checkable',
+    reason: 'It is taste.',
+    checks: [],
+  }
+  const state = foldAll([
+    { ...created(), prove },
+    { type: 'contract-drafted', version: 1, by: 'author', sentences: [taste], uncovered: [] },
+    { type: 'contract-frozen', version: 1, by: 'person', heldOut: [], problem: null },
+  ])
+  expect(wordsForContract(state.contract)).toBe('no check can test a sentence')
+  expect(wordsForDone('gates', { ...state, gates: [] })).not.toContain('0 of 0')
 })

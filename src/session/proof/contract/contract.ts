@@ -269,7 +269,7 @@ export class ContractWork {
     const { required } = contract.terms
     return {
       id: CONTRACT_DECISION,
-      title: `Is this what you asked for? codemachine checks it by ${countOf(draft)} before it accepts done.`,
+      title: `Is this what you asked for? ${howChecked(draft)}`,
       body: contractBody(contract),
       choices: [
         { id: CONTRACT_CHOICES.accept, label: 'Yes', hint: 'from then on only you can change it' },
@@ -419,9 +419,10 @@ function inputOf(turn: ContractTurn, state: RunnerOptions['log']['state']): stri
   }
 }
 
-function countOf(draft: Draft | null): string {
+function howChecked(draft: Draft | null): string {
   const count = draft === null ? 0 : checkable(draft.sentences).flatMap(({ checks }) => checks).length
-  return count === 1 ? 'one check' : `${count} checks`
+  if (count === 0) return 'No check can test it.'
+  return `codemachine checks it by ${count === 1 ? 'one check' : `${count} checks`} before it accepts done.`
 }
 
 /** Draws the sentences with held-out checks: this share, at least 1, seeded by session; none of a single one. */
