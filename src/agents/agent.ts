@@ -198,7 +198,7 @@ function refuseDuplicates(files: readonly AgentsFile[]): void {
         const where = before === path ? 'another agent there' : `one in ${before}`
         throw new UserError(
           'CM0205',
-          `${path}: agents[${index}].name is "${name}", like that of ${where}; give each agent a name of its own.`,
+          `${path}: agents[${index}].name is "${name}", the same as ${where}; give each agent its own name.`,
         )
       }
       seen.set(name, path)
@@ -207,7 +207,7 @@ function refuseDuplicates(files: readonly AgentsFile[]): void {
       if (other !== undefined) {
         throw new UserError(
           'CM0205',
-          `${path}: agents[${index}].name is "${name}", and its memory file would be that of "${other}" (${memory}); give it another name.`,
+          `${path}: agents[${index}].name is "${name}", but an agent of this name would use the memory file of "${other}" (${memory}); choose another name.`,
         )
       }
       ofMemory.set(memory, name)

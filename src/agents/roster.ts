@@ -49,7 +49,7 @@ async function withTable(
   if (reserved.includes(name)) {
     throw new UserError(
       'CM0205',
-      `${place}: "${name}" is an agent of codemachine that you cannot replace; give yours another name.`,
+      `${place}: "${name}" is an agent of codemachine, and you cannot replace it; give yours another name.`,
     )
   }
   const before = agents.find(agent => agent.name === name)
@@ -58,7 +58,7 @@ async function withTable(
     const whose = before.source === undefined ? 'one that ships with codemachine' : `yours (${before.source.place})`
     throw new UserError(
       'CM0205',
-      `${place}: there is an agent "${name}" already, ${whose}, and that one is used; give yours another name.`,
+      `${place}: codemachine already uses another agent "${name}", ${whose}; give yours another name.`,
     )
   }
   const prompt = await promptOf(table)

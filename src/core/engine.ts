@@ -192,7 +192,10 @@ export interface EngineKind extends EngineInfo {
 /** Defines an engine for `engines` of `processWorld`. Throws a `UserError` for an invalid name. */
 export function defineEngine(kind: EngineKind): EngineKind {
   if (/^[a-z][a-z0-9-]{0,40}$/.test(kind.name)) return kind
-  throw new UserError('CM1012', `No engine can be named "${kind.name}"; use small letters, digits and dashes.`)
+  throw new UserError(
+    'CM1012',
+    `"${kind.name}" cannot be the name of an engine; use lower-case letters, digits and dashes.`,
+  )
 }
 
 /** All kinds of engine, by name. */

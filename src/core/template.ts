@@ -237,7 +237,7 @@ export const NO_KEPT_TEXTS: KeptTexts = {
 }
 
 function noKeptText(name: string): UserError {
-  return new UserError('CM0611', `No text "${name}" is kept.`)
+  return new UserError('CM0611', `The session has no stored text "${name}".`)
 }
 
 /** The checked plan. `agents`: those with a prompt of this project; `problems`: at most ten sentences. */

@@ -134,7 +134,7 @@ function parsed({ url, from, mayHoldPassword }: DatabaseAddress): URL {
   }
   if (!/^postgres(ql)?:$/.test(read.protocol)) throw badAddress(from)
   if (!mayHoldPassword && (read.password !== '' || read.searchParams.has('password')))
-    throw new UserError('CM1101', `${from} holds a password that others can see there.`, {
+    throw new UserError('CM1101', `${from} contains a password, which other users of this machine can see.`, {
       hint: 'Put it into PGPASSWORD or ~/.pgpass, or the whole address into CODEMACHINE_QUEUE.',
     })
   return read
@@ -151,7 +151,7 @@ function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
   // These parameters would override this function.
   const other = ['ssl', 'sslnegotiation', 'uselibpqcompat'].find(name => url.searchParams.has(name))
   if (other !== undefined)
-    throw new UserError('CM1104', `${from} says ${other}, which codemachine does not know: use sslmode.`, {
+    throw new UserError('CM1104', `${from} contains ${other}, which codemachine does not support; use sslmode.`, {
       hint: 'Connections to other machines are always encrypted; sslrootcert names the certificate to trust.',
     })
   const mode = url.searchParams.get('sslmode')
@@ -159,7 +159,7 @@ function sslOf(url: URL, host: string, from: string): Pick<PoolConfig, 'ssl'> {
   if (mode === 'disable' || mode === 'allow' || mode === 'prefer' || mode === 'no-verify')
     throw new UserError(
       'CM1104',
-      `${from} says sslmode=${mode}, but ${host} is another machine, so the connection must be encrypted.`,
+      `${from} contains sslmode=${mode}, but the connection to ${host}, another machine, must be encrypted.`,
       {
         hint: 'Leave sslmode out, or reach the database by ssh -L on 127.0.0.1.',
       },
@@ -238,13 +238,13 @@ function asUserError(error: unknown, place: string): unknown {
   switch (/^SASL: .*password must be a/.test(why ?? '') ? '28P01' : code) {
     case '28P01':
     case '28000':
-      return new UserError('CM1105', `The database at ${place} does not let you in: ${why}.`, {
+      return new UserError('CM1105', `The database at ${place} refuses your login: ${why}.`, {
         hint: 'Set PGUSER and PGPASSWORD, or write a line in ~/.pgpass.',
         exitCode: 4,
         cause: error,
       })
     case '3D000':
-      return new UserError('CM1106', `The database does not exist at ${place}: ${why}.`, {
+      return new UserError('CM1106', `There is no such database at ${place}: ${why}.`, {
         hint: 'Its owner creates it with createdb, then types: codemachine fleet setup',
         cause: error,
       })
@@ -256,7 +256,7 @@ function asUserError(error: unknown, place: string): unknown {
         cause: error,
       })
     case '42501':
-      return new UserError('CM1105', `The database at ${place} does not give you that right: ${why}.`, {
+      return new UserError('CM1105', `Your login at the database ${place} lacks a right that this needs: ${why}.`, {
         hint: 'Ask its owner for a role; codemachine fleet setup lists what each role may do.',
         exitCode: 4,
         cause: error,

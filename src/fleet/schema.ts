@@ -342,7 +342,7 @@ async function versionIn(sql: Sql): Promise<number> {
   if (version > VERSIONS.length)
     throw new UserError(
       'CM1113',
-      `The fleet's schema is of version ${version}, and this codemachine knows ${VERSIONS.length}: update codemachine.`,
+      `The fleet's database has schema version ${version}, but this codemachine only knows versions up to ${VERSIONS.length}; update codemachine.`,
     )
   return version
 }
@@ -353,7 +353,7 @@ export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> 
   if (version < VERSIONS.length)
     throw new UserError(
       'CM1106',
-      `The fleet's schema at ${place} is of version ${version}, but this codemachine needs ${VERSIONS.length}.`,
+      `The fleet's database at ${place} has schema version ${version}, but this codemachine needs version ${VERSIONS.length}.`,
       {
         hint: 'Its owner types: codemachine fleet setup',
       },

@@ -75,7 +75,7 @@ function asRefusal(error: unknown): unknown {
     case 'CM005':
       return new UserError(
         'CM1109',
-        `${detail} ended without being done, so a session that waits for it would never start.`,
+        `${detail} ended without being done, so a session that waits for its success would never start.`,
         {
           hint: `Retry it first: codemachine fleet retry ${detail}`,
         },

@@ -30,7 +30,7 @@ export async function cancelSession({ sql }: Database, wanted: string): Promise<
   const [row] = await sql<{ state: FleetState; worker: string | null }>(`select * from ${SCHEMA}.cancel($1)`, [id])
   if (row === undefined) {
     const { state } = await sessionOf(sql, id)
-    throw new UserError('CM1109', `${id} is not waiting or running: it ${howItStands(state)}.`)
+    throw new UserError('CM1109', `${id} is neither waiting nor running: it ${howItStands(state)}.`)
   }
   const { state, worker } = row
   if (state === 'running')
@@ -55,7 +55,7 @@ export async function retrySession({ sql }: Database, wanted: string): Promise<T
   refuseRetry(session)
   const { id, after } = session
   const [row] = await sql<{ state: FleetState }>(`select ${SCHEMA}.retry($1) as state`, [id]).catch(error => {
-    throw systemErrorCode(error) === NOT_AGAIN ? new UserError('CM1109', `${id} waits again already.`) : error
+    throw systemErrorCode(error) === NOT_AGAIN ? new UserError('CM1109', `${id} is already waiting again.`) : error
   })
   const state = row?.state ?? 'waiting'
   const message = state === 'held' ? `${id} waits until ${after} is done.` : `${id} waits for a worker again.`
@@ -71,7 +71,7 @@ function refuseRetry(session: FleetSession): void {
   if (state === 'running' || state === 'waiting' || state === 'held')
     throw new UserError(
       'CM1109',
-      `${id} ${state === 'running' ? 'runs' : 'waits'} already, so there is nothing to retry.`,
+      `${id} already ${state === 'running' ? 'runs' : 'waits'}, so there is nothing to retry.`,
     )
   if (state !== 'ended' || session.outcome == null) return
   if (outcome === null)
@@ -83,10 +83,13 @@ function refuseRetry(session: FleetSession): void {
       },
     )
   if (['done', 'answered', 'replayed', 'planned'].includes(outcome.kind))
-    throw new UserError('CM1109', `${id} has ended (${describeOutcome(outcome).short}); submit a new session for more.`)
+    throw new UserError(
+      'CM1109',
+      `${id} has ended (${describeOutcome(outcome).short}) and cannot be retried; for more work, submit a new session.`,
+    )
   if (outcome.kind === 'limit')
     throw new UserError('CM1109', `${id} has reached its limit (${describeOutcome(outcome).short}).`, {
-      hint: 'It would end again at once. Submit a new session with a higher limit.',
+      hint: 'A retry would end at once. Submit a new session with a higher limit.',
     })
 }
 
@@ -116,7 +119,7 @@ export async function askSession(
   )
   if (row === undefined) throw new UserError('CM1108', `There is no session ${oneLine(id, 60)} in the fleet any more.`)
   if (row.ask === null)
-    throw new UserError('CM1109', `${id} ${howItStands(row.state)}, so nobody can receive this.`, {
+    throw new UserError('CM1109', `${id} ${howItStands(row.state)}, so no agent can receive this.`, {
       hint: `If it is not done, continue it: codemachine fleet retry ${id}`,
     })
   if (row.state !== 'running')
@@ -148,8 +151,9 @@ export async function drainWorker({ sql }: Database, name: string): Promise<stri
   const workers = await sql<{ name: string }>(
     `select name from ${SCHEMA}.worker where ended_at is null order by name limit 20`,
   )
-  throw new UserError('CM1111', `There is no worker ${oneLine(name, 80)} that runs.`, {
-    hint: workers.length === 0 ? 'None runs.' : `There are: ${workers.map(each => each.name).join(', ')}`,
+  throw new UserError('CM1111', `No worker named ${oneLine(name, 80)} is running.`, {
+    hint:
+      workers.length === 0 ? 'No worker is running.' : `Running workers: ${workers.map(each => each.name).join(', ')}`,
   })
 }
 

@@ -23,7 +23,7 @@ export function withTomlValue(file: string, path: readonly string[], value: stri
   if (there !== null && tomlValue(there) === value) return mark + written
   throw new UserError(
     'CM0201',
-    `${source.name} has no place for ${path.join('.')}; write ${path.join('.')} = ${tomlInline(value)} there.`,
+    `codemachine cannot add ${path.join('.')} to ${source.name}; write this line yourself: ${path.join('.')} = ${tomlInline(value)}`,
   )
 }
 

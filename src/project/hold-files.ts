@@ -192,8 +192,12 @@ function refusal(directory: string, { directory: other, holder, marker }: OtherR
   const stop = `Wait for its end, or end it: codemachine stop -C ${shellWord(other)}`
   const forged = marker === null ? '' : `\n  If none runs there: rm ${shellWord(marker)}`
   const apart = other === directory ? '' : '\n  A separate git repository that the outer one ignores is allowed.'
-  return new UserError('CM0601', `codemachine (pid ${holder.pid}) runs ${where}; two runs cannot use the same files.`, {
-    hint: `${stop}${apart}${forged}`,
-    exitCode: 6,
-  })
+  return new UserError(
+    'CM0601',
+    `Another codemachine (pid ${holder.pid}) runs ${where}, and two runs cannot use the same files.`,
+    {
+      hint: `${stop}${apart}${forged}`,
+      exitCode: 6,
+    },
+  )
 }

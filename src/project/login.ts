@@ -120,7 +120,7 @@ async function makePrivate(folder: string, { world }: LoginPlace): Promise<void>
     await mkdir(folder, { recursive: true, mode: 0o700 })
     if (world.platform !== 'win32') await chmod(folder, 0o700)
   } catch (error) {
-    throw new UserError('CM0306', `No login can be stored in ${folder}: ${messageOf(error)}.`, {
+    throw new UserError('CM0306', `codemachine cannot store a login in ${folder}: ${messageOf(error)}.`, {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
       cause: error,
     })
@@ -145,7 +145,7 @@ async function takeOver(from: string, home: string): Promise<void> {
   if (!(await isFile(loginFile(from)))) {
     throw new UserError(
       'CM0306',
-      `codex does not keep its login in a file, and the one in ${loginFile(home)} takes precedence.`,
+      `The configuration of codex stores logins outside of files, but the login file ${loginFile(home)} would still be used.`,
       {
         hint: 'Log out first: codemachine logout',
         exitCode: 4,
@@ -365,7 +365,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   })
   if (exitCode === 0 && !(await pathExists(loginFile(home)))) return wasIn || /logged out/i.test(stdout + stderr)
   const said = stderr.trim().split('\n').at(-1) || (failure ?? `it ended with exit code ${exitCode}`)
-  throw new UserError('CM0306', `codex has not logged out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
+  throw new UserError('CM0306', `codex could not log out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
     hint: `The login is in ${loginFile(home)}; try again, or remove that file.`,
     exitCode: 4,
   })

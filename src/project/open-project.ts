@@ -332,10 +332,11 @@ function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): Temp
     if (typeof name !== 'string' || !TEMPLATE_NAME.test(name)) {
       throw new UserError(
         'CM1012',
-        `A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`,
+        `${shown} is not a valid name of a template; use up to 40 lower-case letters, digits and "-".`,
       )
     }
-    if (all.has(name)) throw new UserError('CM1012', `There is a template ${shown} already; give yours another name.`)
+    if (all.has(name))
+      throw new UserError('CM1012', `Another template is already named ${shown}; give yours another name.`)
     const missing = (['defaultRounds', 'first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
     if (missing !== undefined)
       throw new UserError(

@@ -274,7 +274,7 @@ export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
   if (prices.length > 0) return
   throw new UserError(
     'CM0402',
-    'There are no prices, so --max-cost cannot be enforced. Add a table to your config.toml, such as [prices."gpt-5.5"], with in, cached and out per million tokens.',
+    'Your settings have no prices, so --max-cost cannot be enforced. Add a table to your config.toml, such as [prices."gpt-5.5"], with in, cached and out per million tokens.',
   )
 }
 

@@ -145,7 +145,7 @@ async function newestUnfinished(records: Records): Promise<SessionState> {
   }
   throw new UserError('CM0605', `No session in ${records.directory} can be resumed.`, {
     hint: (await pathExists(join(records.directory, 'projects', '.gitignore')))
-      ? 'To see and continue the projects of teams: codemachine team list'
+      ? 'To list the projects of teams: codemachine team list'
       : await whereElse(records),
   })
 }
@@ -156,7 +156,7 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
   if (newer === null) return
   throw new UserError(
     'CM0605',
-    `${state.id} cannot be resumed: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
+    `${state.id} cannot be resumed, because the newer build ${newer} has made its own plan. codemachine start plans what is missing.`,
   )
 }
 
@@ -179,7 +179,7 @@ function sessionHere(records: Records, state: SessionState): SessionState {
   refuseCopy(records)
   const { directory } = records
   if (state.directory === directory) return state
-  throw new UserError('CM0608', `${state.id} belongs to ${state.directory}, and this is ${directory}.`, {
+  throw new UserError('CM0608', `${state.id} belongs to ${state.directory}, but you are in ${directory}.`, {
     hint: `To resume it there: ${resumeCommand(state.id, state.directory)}`,
   })
 }
@@ -190,14 +190,14 @@ function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void 
   if (kind === null) {
     throw new UserError(
       'CM0606',
-      `${id} is a session of the template ${name}, which this codemachine does not have. Resume it with the codemachine that started it, or a newer one.`,
+      `${id} uses the template ${name}, which this codemachine does not have. Resume it with the codemachine that started it, or a newer one.`,
     )
   }
   if (unknownPart === null) return
   const part = JSON.stringify(oneLine(unknownPart, NAME_CHARS))
   throw new UserError(
     'CM0606',
-    `${id} has a round for ${part}, which the template ${name} of this codemachine does not know. Resume it with the codemachine that ran it last, or a newer one.`,
+    `${id} has a round for ${part}, which this codemachine does not know in the template ${name}. Resume it with the codemachine that ran it last, or a newer one.`,
   )
 }
 
@@ -215,7 +215,7 @@ function refuseCall(state: SessionState): void {
 /** A resume would run it for real, not just replay it. */
 function refuseReplay({ id, replays, ended }: SessionState): void {
   if (!replays || (ended !== null && isFinished(ended.outcome))) return
-  throw new UserError('CM0605', `${id} only replays recordings, so it cannot be resumed; run it again.`)
+  throw new UserError('CM0605', `${id} only replayed recordings, so it cannot be resumed; run the workflow again.`)
 }
 
 /** Secrets are not stored: if one was passed to codex, a person must type it again. */

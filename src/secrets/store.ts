@@ -98,7 +98,7 @@ export function openSecrets(folder: string): SecretStore {
       if (wanted.length === kept.length) return
       throw new UserError(
         'CM0908',
-        `More than ${MOST_HIDDEN} files hold a secret, more than codemachine can hide from agents.`,
+        `More than ${MOST_HIDDEN} files contain a secret, and codemachine cannot hide so many files from agents.`,
         { hint: 'Remove the files that the last command made, then continue the session.' },
       )
     },

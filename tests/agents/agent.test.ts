@@ -99,7 +99,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
     [
       'two agents of one name',
       { sub: [agent(), agent()] },
-      /\/sub\.agents\.js: agents\[1\]\.name is "uxui-designer", like that of another agent there; give each agent a name of its own\.$/,
+      /\/sub\.agents\.js: agents\[1\]\.name is "uxui-designer", the same as another agent there; give each agent its own name\.$/,
     ],
     [
       'two agents of one name in two files',
@@ -109,7 +109,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
     [
       'two agents whose memory would be one file',
       { sub: [agent({ name: 'frontend' }), agent({ name: 'frontend-dev' })] },
-      /\/sub\.agents\.js: agents\[1\]\.name is "frontend-dev", and its memory file would be that of "frontend" \(\.codemachine\/memory\/\.frontend-memory\.md\); give it another name\.$/,
+      /\/sub\.agents\.js: agents\[1\]\.name is "frontend-dev", but an agent of this name would use the memory file of "frontend" \(\.codemachine\/memory\/\.frontend-memory\.md\); choose another name\.$/,
     ],
     [
       'a build without its master mind',

@@ -30,7 +30,7 @@ describe('the address of the database', () => {
   test.each(['--queue', 'fleet.queue'])('holds no password where others can see it: in %s', async from => {
     for (const url of ['postgres://night:secret@127.0.0.1/fleet', 'postgres://127.0.0.1/fleet?password=secret']) {
       const { message, exitCode } = await problemOf(open(of(url, from)))
-      expect(message).toBe(`${from} holds a password that others can see there.`)
+      expect(message).toBe(`${from} contains a password, which other users of this machine can see.`)
       expect(exitCode).toBe(2)
     }
   })
@@ -162,7 +162,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
   test('that is not there is named', async () => {
     await using database = await open(of((await cluster.database()).replace(/\w+$/, 'night')))
     const { message, exitCode } = await problemOf(database.sql('select 1'))
-    expect(message).toContain('The database does not exist')
+    expect(message).toContain('There is no such database')
     expect(message).toContain('"night"')
     expect(exitCode).toBe(2)
   })
@@ -183,7 +183,7 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
       const other = Object.assign(new URL(right), { password })
       await using database = await open({ url: other.href, ...rest })
       const { message, hint, exitCode } = await problemOf(database.sql('select 1'))
-      expect(message).toContain('does not let you in')
+      expect(message).toContain('refuses your login')
       expect(hint).toContain('PGPASSWORD')
       expect(exitCode).toBe(4)
     }
@@ -207,7 +207,9 @@ describe.skipIf(!hasPostgres)(`a database${WITHOUT_POSTGRES}`, () => {
     const { database } = fleet
     await database.sql('update codemachine.version set version = 99')
     for (const doing of [fleetTerms(database), setUp(database, { terms: { leaseSeconds: 99 }, teams: [] })])
-      await expect(doing).rejects.toThrow(/is of version 99, and this codemachine knows \d+: update codemachine\./)
+      await expect(doing).rejects.toThrow(
+        /has schema version 99, but this codemachine only knows versions up to \d+; update codemachine\./,
+      )
     expect(await database.sql('select lease_seconds from codemachine.term')).toEqual([{ lease_seconds: 10 }])
   })
 

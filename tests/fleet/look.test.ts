@@ -47,7 +47,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     const wrong = await scene.type('list', '--state', 'lost')
     expect(wrong).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('--state lost is no state; use one of running, waiting'),
+      stderr: expect.stringContaining('--state lost is not a state; use one of running, waiting'),
     })
   })
 

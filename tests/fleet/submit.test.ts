@@ -28,8 +28,11 @@ const submit = (args: readonly string[], options: Parameters<typeof codemachineH
 
 describe('what is wrong is said in a sentence before any database is asked', () => {
   test.each<[string[], string]>([
-    [['--repo', REPO], 'There is no goal; say what to do: codemachine submit "…"'],
-    [['x'], 'This checkout has no origin; name the repository with --repo, such as git@host:team/app.git.'],
+    [['--repo', REPO], 'The goal is missing; say what to do: codemachine submit "…"'],
+    [
+      ['x'],
+      'This checkout has no git remote "origin"; name the repository with --repo, such as git@host:team/app.git.',
+    ],
     [
       ['--repo', 'team/app', 'x'],
       '--repo is not the address of a repository: use https://…, ssh://… or git@host:path.',
@@ -54,21 +57,24 @@ describe('what is wrong is said in a sentence before any database is asked', () 
     ],
     [['--repo', REPO, '--priority', '1001', 'x'], '--priority is "1001"; use a whole number from -1000 to 1000.'],
     [['--repo', REPO, '--tag', 'GPU', 'x'], '--tag GPU cannot be used: use small letters and digits, such as gpu.'],
-    [['--repo', REPO, '--after', 'first', 'x'], '--after first is no id of a session; use one such as 20261121_14.'],
+    [
+      ['--repo', REPO, '--after', 'first', 'x'],
+      '--after first is not the id of a session; use an id such as 20261121_14.',
+    ],
     [
       ['--repo', REPO, '--team', 'A', 'x'],
       '--team is "A"; use the name of a team: small letters, digits and "_", such as "shop".',
     ],
     [
       ['--repo', REPO, '--file', 'night.toml'],
-      '--repo and --file cannot stand together; write it into the file, below [defaults].',
+      '--repo and --file cannot be combined; write this option into the file, below [defaults].',
     ],
     [['--file', 'night.toml', 'x'], 'A goal and --file cannot be combined; leave one of them out.'],
     [['--file', 'gone.toml'], 'There is no file gone.toml.'],
     [['--repo', REPO, 'x'], 'No fleet database is configured.'],
     [
       ['--repo', REPO, '--queue', 'postgres://me:pw@host/x', 'x'],
-      '--queue holds a password that others can see there.',
+      '--queue contains a password, which other users of this machine can see.',
     ],
     [['--repo', REPO, '--queue', 'mysql://host/x', 'x'], '--queue is not the address of a PostgreSQL database.'],
   ])('%j', async (args, said) => {
@@ -274,7 +280,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     expect(await submit(['--file', 'night.toml', '--queue', fleet.url])).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining(
-        `${id} ended without being done, so a session that waits for it would never start.`,
+        `${id} ended without being done, so a session that waits for its success would never start.`,
       ),
     })
     expect(await count()).toBe(before + 1)
@@ -294,7 +300,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`a database takes what is submitted${WI
     })
     expect(await submit([...args, '--queue', as('eve')])).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringContaining('does not give you that right'),
+      stderr: expect.stringContaining('lacks a right that this needs'),
     })
   })
 

@@ -109,7 +109,7 @@ test('a template that cannot be used is refused when the project is opened', asy
   const refusal = (template: object) =>
     openIn({ place }, { templates: [template as TemplateKind] }).catch((error: unknown) => error)
   const cases: [object, RegExp][] = [
-    [{ ...kind, name: 'goal' }, /There is a template "goal" already/],
+    [{ ...kind, name: 'goal' }, /Another template is already named "goal"/],
     [{ ...kind, name: '../x' }, /cannot be named "\.\.\/x"/],
     [{ ...kind, name: 7 }, /cannot be named "7"/],
     [{ ...kind, open: undefined }, /"relay" has no function "open"/],

@@ -353,7 +353,8 @@ export function certificateText(certificate: Certificate): string {
 /** Parses a `done.json`. Throws a `UserError` that names the file and the place if it is invalid. */
 export function parseCertificate(json: string, path: string): Certificate {
   const value = parseJson(json)
-  if (value === undefined) throw new UserError('CM0703', `${path} is not JSON: it was damaged or changed by hand.`)
+  if (value === undefined)
+    throw new UserError('CM0703', `${path} is not valid JSON, so it was damaged or changed by hand.`)
   const { format, v: version } = Object(value)
   if (format !== 'codemachine-done') throw new UserError('CM0703', `${path} is not a certificate of codemachine.`)
   if (version !== 1 && version !== 2) {

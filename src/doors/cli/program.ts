@@ -76,7 +76,11 @@ export function buildProgram(
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {
-      if (flags.detach) throw new UserError('CM0102', '--agent waits for its answer; leave --detach out.')
+      if (flags.detach)
+        throw new UserError(
+          'CM0102',
+          '--agent waits for the answer of the agent, so it cannot run in the background; leave --detach out.',
+        )
       const { agent } = await import('./commands/agent.ts')
       const { agent: name, stream = false, path: paths = [] } = flags
       return ended(

@@ -113,8 +113,8 @@ export class Pairings {
         this.#wrong = 0
         this.#lockedUntil = now + LOCK_MS
       }
-      throw new UserError('CM0805', 'No device shows this code now.', {
-        hint: 'A code works once, for five minutes.',
+      throw new UserError('CM0805', 'No device shows this code at the moment.', {
+        hint: 'A code works only once, and only for five minutes.',
       })
     }
     this.#wrong = 0
@@ -138,7 +138,7 @@ export class Pairings {
   /** The host's word: the right that the new device gets; null: it is not let in. A `UserError` if nobody asks there. */
   async answer(id: string, right: Right | null): Promise<void> {
     const pairing = this.#open.get(id)
-    if (pairing?.asking == null) throw new UserError('CM0805', 'This request has ended. Pair again.')
+    if (pairing?.asking == null) throw new UserError('CM0805', 'This request to pair has ended. Start to pair again.')
     const { asking } = pairing
     const device = right === null ? null : await this.#access.admit(asking.name, right, asking.shown)
     this.#end(pairing, right === null ? 'refused' : 'let-in', device)

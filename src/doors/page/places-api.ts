@@ -55,7 +55,8 @@ export function placesRoutes({ world, cards, whole }: PlacesApiOptions): Hono<We
   const recordsAt = async (place: string | undefined): Promise<Records> => {
     await whole()
     const found = cards().find(({ row }) => row.records.key === place && row.records.directory !== '')
-    if (found === undefined) throw new UserError('CM0808', 'No session has run in that directory, or it is gone.')
+    if (found === undefined)
+      throw new UserError('CM0808', 'codemachine knows no session in that directory, or the directory was deleted.')
     return found.row.records
   }
   const at = (c: Context<WebEnv>) => recordsAt(c.req.param('place'))

@@ -45,7 +45,7 @@ export function shownBy(c: Context<WebEnv>, key: string | undefined): Shown | nu
 /** The body of a request, of that shape; a `UserError` that names the place where it is not. */
 export async function bodyOf<T>(c: Context<WebEnv>, schema: v.GenericSchema<unknown, T>): Promise<T> {
   const body: unknown = await c.req.json().catch(() => {
-    throw new UserError('CM0807', 'The request is not JSON.')
+    throw new UserError('CM0807', 'The body of the request is not JSON.')
   })
   const { success, output, issues } = v.safeParse(schema, body)
   if (success) return output

@@ -58,9 +58,13 @@ const MOST_CONNECTIONS = 500
 export async function serveWeb(options: WebOptions): Promise<WebServer> {
   const { host, tls, names, access, api, takeReport, onFailure } = options
   if (!LOOPBACK.has(host) && tls === null) {
-    throw new UserError('CM0802', `On ${host} others can read the traffic. Give a certificate with --cert and --key.`, {
-      hint: 'Or serve on this machine only, and connect with ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
-    })
+    throw new UserError(
+      'CM0802',
+      `On ${host}, other people can read the traffic of the page. Encrypt it: give a certificate with --cert and --key.`,
+      {
+        hint: 'Or serve on this machine only, and connect with ssh -L 3000:127.0.0.1:3000, or tailscale serve 3000.',
+      },
+    )
   }
   const hosts = new Set<string>()
   const elsewhere = new Set<string>()
@@ -174,7 +178,7 @@ function whyNotServed(error: unknown, host: string, port: number): unknown {
     case 'EAI_AGAIN':
       return new UserError('CM0801', `${host} is not an address of this machine.`, { hint: 'Give one with --host.' })
     case 'EACCES':
-      return new UserError('CM0801', `Port ${port} needs more rights here.`, {
+      return new UserError('CM0801', `You have no right to use port ${port} on this machine.`, {
         hint: 'Choose one above 1023 with --port.',
       })
     default:
@@ -197,7 +201,7 @@ interface PageFile {
 async function pageFiles(folder: string): Promise<Map<string, PageFile>> {
   const files = new Map<string, PageFile>()
   const found = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
-    throw new UserError('CM0806', `The page is not in ${folder}: ${messageOf(error)}.`, {
+    throw new UserError('CM0806', `The files of the page are missing in ${folder}: ${messageOf(error)}.`, {
       hint: 'Install codemachine again.',
     })
   })

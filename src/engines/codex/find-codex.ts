@@ -110,7 +110,7 @@ async function locate(search: CodexSearch): Promise<Located> {
   }
   throw new UserError(
     'CM0301',
-    'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
+    'No codex was found: neither by --codex-bin or CODEX_BIN, nor on the PATH or in node_modules.',
     { hint: passedOver.length === 0 ? INSTALL : `${passedOverInWords(passedOver)} ${INSTALL}` },
   )
 }

@@ -223,7 +223,7 @@ class Worker {
   async #hear({ drains, instance, cancelled, asks }: Pulse): Promise<void> {
     const { options } = this.#parts
     if (instance !== this.#instance)
-      throw new UserError('CM1111', `Another worker has the name ${options.name} by now; this one ends.`, {
+      throw new UserError('CM1111', `Meanwhile another worker took the name ${options.name}, so this one ends.`, {
         exitCode: 6,
       })
     if (drains && !this.#drains) {
@@ -436,7 +436,7 @@ class Worker {
       ],
     )
     if (row !== undefined) return
-    throw new UserError('CM1111', `A worker named ${options.name} runs already, on this machine or another one.`, {
+    throw new UserError('CM1111', `A worker named ${options.name} already runs, on this machine or another one.`, {
       hint: 'Give this one another --name.',
       exitCode: 6,
     })

@@ -101,7 +101,7 @@ class Asking implements AsyncDisposable {
       if (error instanceof UserError || systemErrorCode(error) === null) throw error
       throw new UserError(
         'CM1014',
-        `The session cannot be asked for an agent from here: ${this.#folder.path} cannot be written to (${messageOf(error)}).`,
+        `codemachine cannot ask the session for an agent, because ${this.#folder.path} cannot be written (${messageOf(error)}).`,
         { exitCode: 4, cause: error },
       )
     }

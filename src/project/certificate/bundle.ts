@@ -62,7 +62,8 @@ export async function bundleText(
 /** Returns the text of a bundle file. Throws a `UserError` if it is unreadable. */
 export async function readBundleFile(path: string): Promise<string> {
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
-  if (read === 'missing') throw new UserError('CM0106', `${path} is not there; name the file of a certificate.`)
+  if (read === 'missing')
+    throw new UserError('CM0106', `The file ${path} does not exist; name the file of a certificate.`)
   if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}; name the file of a certificate.`)
   return read.text
 }
@@ -71,7 +72,7 @@ export async function readBundleFile(path: string): Promise<string> {
 export function parseBundle(text: string, path: string): Bundle {
   const lines = text.split('\n').filter(line => line.trim() !== '')
   if (lines.length > MOST_LINES)
-    throw new UserError('CM0703', `${path} has ${lines.length} lines; at most ${MOST_LINES} are read of a certificate.`)
+    throw new UserError('CM0703', `${path} has ${lines.length} lines, but a certificate has at most ${MOST_LINES}.`)
   const read = lines.flatMap((line, at) => attestationIn(line, `${path}, line ${at + 1},`))
   const [first, second] = read.flatMap(({ statement }) => {
     const session = sessionIn(statement)
@@ -80,19 +81,19 @@ export function parseBundle(text: string, path: string): Bundle {
   if (first === undefined)
     throw new UserError(
       'CM0703',
-      `${path} holds no session of codemachine: it was cut, or is the bundle of something else.`,
+      `${path} contains no session of codemachine: it was cut, or another program wrote it.`,
     )
   if (second !== undefined)
-    throw new UserError('CM0703', `${path} holds more than one session of codemachine; verify one at a time.`)
+    throw new UserError('CM0703', `${path} contains several sessions of codemachine; put each into its own file.`)
   const { statement, session } = first
   const { gitTree: tree = '' } = Object.assign({}, ...statement.subject.map(({ digest }) => digest))
   if (tree !== session.certificate.tree)
-    throw new UserError('CM0703', `${path} names other files than those of its session; it was changed.`)
+    throw new UserError('CM0703', `${path} was changed: its files are not the files of its session.`)
   const attestations = read.filter(each => isOurs(each.statement, JSON.stringify(statement.subject)))
   if (attestations.length < session.attestations)
     throw new UserError(
       'CM0703',
-      `${path} holds ${attestations.length} of its ${session.attestations} attestations: it was cut.`,
+      `${path} was cut: it contains only ${attestations.length} of its ${session.attestations} attestations.`,
     )
   const commit = statement.subject.find(({ digest }) => digest.gitCommit !== undefined)?.digest.gitCommit ?? null
   return { session, commit, attestations }
@@ -115,7 +116,7 @@ function attestationIn(line: string, where: string): Attestation[] {
     ? signatures.slice(0, MOST_SIGNATURES).map(each => bytesOf(Object(each).sig))
     : []
   if (bytes === null || said.includes(null) || said.length === 0)
-    throw new UserError('CM0703', `${where} is a damaged envelope: its payload or signature is missing or no base64.`)
+    throw new UserError('CM0703', `${where} is damaged: its payload or signature is missing or is not base64.`)
   const signed = signedBytes(payloadType, bytes)
   const statement = statementIn(parsedOrNull(bytes.toString()), where)
   return [{ statement, envelope: { signed, signatures: said.filter(each => each !== null) } }]
@@ -132,7 +133,7 @@ function statementIn(value: unknown, where: string): Statement {
   if (statement.subject.length > MOST_SUBJECTS)
     throw new UserError(
       'CM0703',
-      `${where} has ${statement.subject.length} subjects; at most ${MOST_SUBJECTS} are read of a statement.`,
+      `${where} has ${statement.subject.length} subjects, but a statement has at most ${MOST_SUBJECTS}.`,
     )
   return statement
 }

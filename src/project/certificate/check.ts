@@ -69,7 +69,10 @@ export async function checkBundle(world: World, records: Records, options: Check
   const { session, commit } = bundle
   const said = parseCertificate(JSON.stringify({ ...session.certificate, directory: records.directory }), name)
   if (runs && said.sandbox === 'danger-full-access')
-    throw new UserError('CM0709', `${name} wants its commands to run without a sandbox; use --no-run.`)
+    throw new UserError(
+      'CM0709',
+      `${name} comes from a session without a sandbox, so its commands would run unprotected; use --no-run.`,
+    )
   // Limit each gate to the session's own network access.
   const gates = said.gates.map(gate => ({ ...gate, network: gate.network && network }))
   const git = commit === null ? said.git : { commit, branch: null, holdsAll: true }
@@ -82,7 +85,7 @@ export async function checkBundle(world: World, records: Records, options: Check
     filesOf: filesOf(bundle, name),
     stranger: async ({ same, isKept, gates }) => {
       if (same === null && !isKept)
-        throw new UserError('CM0703', `${name} is of another repository: its files are in no commit here.`)
+        throw new UserError('CM0703', `${name} belongs to another repository: no commit here contains its files.`)
       if (!runs) return 'its commands did not run (--no-run)'
       const isConfirmed = await isTrusted(records, signer, () => confirm(linesOf(gates), signer))
       if (world.signal.aborted) throw new Interrupted(world.signal.reason)
@@ -122,9 +125,10 @@ async function signerOf(
 ): Promise<Signer | null> {
   const envelopes = attestations.flatMap(({ envelope }) => envelope ?? [])
   if (envelopes.length === 0 && signers === undefined) return null
-  if (envelopes.length === 0) throw new UserError('CM0708', `${name} is not signed, so no signer of --signers made it.`)
+  if (envelopes.length === 0)
+    throw new UserError('CM0708', `${name} is not signed, so it comes from no signer of --signers.`)
   if (envelopes.length < attestations.length)
-    throw new UserError('CM0708', `${name} has lines that nobody signed among its signed ones; it was changed.`)
+    throw new UserError('CM0708', `${name} was changed: only some of its lines are signed.`)
   const allowed = signers === undefined ? null : resolve(world.cwd, signers)
   if (allowed !== null) await lookAtSigners(world, records, allowed, say)
   await using keygen = await SshKeygen.open(world, records)
@@ -134,7 +138,10 @@ async function signerOf(
     const each = await keygen.signerIn({ signed, signature }, allowed, name)
     signer ??= each
     if (each.key !== signer.key)
-      throw new UserError('CM0708', `${name} is signed by ${signer.key} and by ${each.key}; it was put together.`)
+      throw new UserError(
+        'CM0708',
+        `${name} has lines of two signers, ${signer.key} and ${each.key}, so somebody put two certificates together.`,
+      )
   }
   return signer
 }
@@ -146,7 +153,8 @@ async function lookAtSigners(
   say: (text: string) => void,
 ): Promise<void> {
   const read = await readBoundedText(path, SIGNERS_BYTES)
-  if (read === 'missing') throw new UserError('CM0106', `${path} is not there; name a file of allowed signers.`)
+  if (read === 'missing')
+    throw new UserError('CM0106', `The file ${path} does not exist; name a file of allowed signers.`)
   if ('problem' in read) throw new UserError('CM0106', `${path} ${read.problem}; name a file of allowed signers.`)
   if (isWritableByAgents(path, await writableIn(directory, env)))
     say(`Agents can write ${path}, so it vouches for nobody; keep it elsewhere.`)
@@ -166,7 +174,7 @@ function filesOf({ session: { checks } }: Bundle, name: string): Found['filesOf'
     .flatMap(({ files }) => files)
     .find(({ path }) => !path.startsWith(CHECKS) || posix.normalize(path) !== path)
   if (outside !== undefined)
-    throw new UserError('CM0703', `${name} has a check with a file outside of ${CHECKS}; it was changed.`)
+    throw new UserError('CM0703', `${name} was changed: a check has a file outside of ${CHECKS}.`)
   return of => checks.find(check => check.name === of)?.files ?? []
 }
 

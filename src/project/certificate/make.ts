@@ -50,7 +50,7 @@ export async function makeBundle(world: World, own: Records, options: MakeOption
   const certificate = redactor.event(found.certificate)
   const commit = options.commit ?? (await commitOf(world, records, certificate, say))
   if (note && commit === null)
-    throw new UserError('CM0710', `No commit holds all of the proved files, so there is none for a note; commit them.`)
+    throw new UserError('CM0710', `No commit contains all proved files, so the note has no place; commit these files.`)
   // In a landing, the checks of its parts are gates.
   const names = [...namesOfChecks(certificate), ...certificate.gates.map(gate => gate.name)]
   const checks = names.map(name => ({ name, files: [...found.filesOf(name)] })).filter(({ files }) => files.length > 0)

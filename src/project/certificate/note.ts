@@ -35,8 +35,8 @@ export async function readNote(checkout: Pick<Checkout, 'setting'>): Promise<{ c
     throw new UserError(
       'CM0710',
       noted.size === 0
-        ? 'No commit here has a note of codemachine; fetch them, or name a file with --certificate.'
-        : `Notes of codemachine are on other commits, such as ${shortHash([...noted][0] ?? '')}, which HEAD does not come from.`,
+        ? 'No commit here has a note of codemachine; fetch the notes, or name a file with --certificate.'
+        : `Neither HEAD nor a commit before it has a note of codemachine; other commits have, such as ${shortHash([...noted][0] ?? '')}.`,
       { hint: 'git fetch origin refs/notes/codemachine:refs/notes/codemachine' },
     )
   const note = await runGitIn(checkout, [...NOTES, 'show', commit])

@@ -69,13 +69,13 @@ export class SshKeygen implements AsyncDisposable {
     of: string,
   ): Promise<Signer> {
     const bytes = keyIn(signature)
-    if (bytes === null) throw new UserError('CM0708', `${of} has a signature that is none of ssh-keygen.`)
+    if (bytes === null) throw new UserError('CM0708', `${of} has a signature that ssh-keygen did not make.`)
     const key = fingerprint(bytes)
     const path = join(this.#folder, 'signature')
     await writeFile(path, armored(signature), { mode: 0o600 })
     const whole = await this.#run(['-Y', 'check-novalidate', '-n', NAMESPACE, '-s', path], signed)
     if (whole.exitCode !== 0)
-      throw new UserError('CM0708', `${of} was changed after it was signed: the signature of ${key} does not fit it.`)
+      throw new UserError('CM0708', `${of} was changed after ${key} signed it: the signature no longer matches.`)
     if (allowed === null) return { key, name: null }
     const found = await this.#run(['-Y', 'find-principals', '-s', path, '-f', allowed])
     for (const name of found.stdout.split('\n').slice(0, MOST_PRINCIPALS)) {
@@ -83,7 +83,7 @@ export class SshKeygen implements AsyncDisposable {
       const args = ['-Y', 'verify', '-n', NAMESPACE, '-s', path, '-f', allowed, '-I', name]
       if ((await this.#run(args, signed)).exitCode === 0) return { key, name }
     }
-    throw new UserError('CM0708', `${of} is signed by ${key}, which is no signer in ${allowed}.`)
+    throw new UserError('CM0708', `${of} is signed by ${key}, which is not in the list of signers ${allowed}.`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -120,7 +120,7 @@ export class SshKeygen implements AsyncDisposable {
     if (ran.exitCode !== 0) return null
     // This file only says where on the device the key is.
     if (ran.stdout.startsWith('sk-')) return ran.stdout
-    throw new UserError('CM0707', `Rounds can read the private key ${path}, so an agent could sign with it, too.`, {
+    throw new UserError('CM0707', `Agents can read the private key ${path}, so an agent could sign with it.`, {
       hint: `Give it a passphrase (ssh-keygen -p -f ${path}), load it (ssh-add), and name ${path}.pub; or use a security key.`,
     })
   }
@@ -147,7 +147,7 @@ export interface Signer {
 
 async function keyText(path: string): Promise<string> {
   const read = await readBoundedText(path, KEY_BYTES)
-  if (read === 'missing') throw new UserError('CM0707', `The key ${path} is not there; name a public key file.`)
+  if (read === 'missing') throw new UserError('CM0707', `The key file ${path} does not exist; name a public key file.`)
   if ('problem' in read) throw new UserError('CM0707', `The key ${path} ${read.problem}; name a public key file.`)
   return read.text
 }
@@ -157,7 +157,7 @@ function publicKey(line: string, name: string): { bytes: Buffer; name: string } 
   const [, type = '', base64 = ''] = /^([a-z0-9@.-]+) ([A-Za-z0-9+/=]+)(?:\s|$)/.exec(line.trim()) ?? []
   const bytes = Buffer.from(base64, 'base64')
   if (type !== '' && bytes.subarray(4, 4 + type.length).toString() === type) return { bytes, name }
-  throw new UserError('CM0707', `${name} is no ssh key; name a public key file, or key:: and a public key.`)
+  throw new UserError('CM0707', `${name} is not an ssh key; name a public key file, or write key:: and a public key.`)
 }
 
 function fingerprint(key: Buffer): string {

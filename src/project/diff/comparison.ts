@@ -29,7 +29,10 @@ export type ComparedStates =
 export function statesTyped(typed: string, session: string | null): ComparedStates {
   const [first = 'start', second, third] = typed.split(/\s+/).filter(word => word !== '')
   if (third !== undefined)
-    throw new UserError('CM1015', '/diff takes a round, a savepoint or two of them: /diff 3, /diff start, /diff 2 4.')
+    throw new UserError(
+      'CM1015',
+      '/diff accepts one or two rounds or savepoints, such as /diff 3, /diff start, /diff 2 4.',
+    )
   if (second === undefined && /^[1-9]\d{0,8}$/.test(first)) return { kind: 'round', session, round: Number(first) }
   const named = (name: string) => (session !== null && /^(?:\d{1,9}|start)$/.test(name) ? `${session}/${name}` : name)
   return { kind: 'between', from: named(first), to: named(second ?? 'now') }
@@ -239,11 +242,11 @@ async function statesOfRound(
   const newest = kept.at(-1)?.round
   if (before !== undefined && after !== undefined) return { from: before.id, to: after.id }
   if (before !== undefined && newest === round - 1) return { from: before.id, to: 'now' }
-  throw new UserError('CM0515', `There is no savepoint of round ${round}${meant === null ? '' : ` of ${meant}`}.`, {
+  throw new UserError('CM0515', `Round ${round}${meant === null ? '' : ` of ${meant}`} has no savepoint.`, {
     hint:
       newest === undefined
-        ? 'No session has made one in this directory yet, or they have been pruned.'
-        : `The last is of round ${newest}; codemachine savepoints lists them.`,
+        ? 'No session has made a savepoint in this directory yet, or all of them were pruned.'
+        : `The newest savepoint is of round ${newest}; codemachine savepoints lists all.`,
   })
 }
 

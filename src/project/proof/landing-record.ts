@@ -56,7 +56,7 @@ export async function readLanding(records: Pick<Records, 'folder'>, id: string):
   const path = pathOf(records, id)
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
   if (read === 'missing') throw new UserError('CM0702', `There is no record here that codemachine land made ${id}.`)
-  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so what was proved is not known.`)
+  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so nothing shows what was proved.`)
   const parsed = v.safeParse(landingSchema, parsedOrNull(read.text))
   if (!parsed.success) throw new UserError('CM0703', `${path} is no record of a landing: it was damaged or changed.`)
   const { certificate, checks, ...rest } = parsed.output

@@ -144,13 +144,16 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   const state = folded && withoutScope(folded)
   const since = state?.savepoint?.start ?? null
   if (state === null || since === null) {
-    throw new UserError('CM0705', `${id} has no savepoint from its start, so its changes are not known.`, {
-      hint: 'To review what is not committed: codemachine review --goal "…"',
+    throw new UserError('CM0705', `${id} has no savepoint from its start, so codemachine does not know its changes.`, {
+      hint: 'To review uncommitted changes: codemachine review --goal "…"',
     })
   }
   const { fingerprints } = run
   if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
-    throw new UserError('CM0705', `The savepoint from the start of ${id} was deleted, so its changes are not known.`)
+    throw new UserError(
+      'CM0705',
+      `The savepoint from the start of ${id} was deleted, so codemachine does not know its changes.`,
+    )
   }
   // Files that counted in the session count now, even if git ignores them and no later session protects them.
   fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))

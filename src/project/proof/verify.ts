@@ -266,7 +266,7 @@ export async function findCertificate(
   if (named === null) {
     throw new UserError(
       'CM0702',
-      `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
+      `No session in ${records.directory} has a certificate, because none is done. So there is nothing to verify.`,
     )
   }
   if (isLandingId(named)) return await readLanding(records, named)
@@ -280,8 +280,8 @@ export async function findCertificate(
   const path = certificatePath(records, id)
   const read = await readBoundedText(path, CERTIFICATE_BYTES)
   if (read === 'missing')
-    throw new UserError('CM0702', `${path} is missing, so what was proved of session ${id} is not known.`)
-  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so what was proved is not known.`)
+    throw new UserError('CM0702', `${path} is missing, so nothing shows what session ${id} proved.`)
+  if ('problem' in read) throw new UserError('CM0703', `${path} ${read.problem}, so nothing shows what was proved.`)
   const certificate = parseCertificate(read.text, path)
   if (certificate.session !== id) throw new UserError('CM0703', `${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)

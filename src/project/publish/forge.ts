@@ -183,9 +183,13 @@ class Program {
   async read<T>(what: string, args: readonly string[], schema: v.GenericSchema<unknown, T>): Promise<T> {
     const read = v.safeParse(schema, parsedOrNull(await this.do(what, args)))
     if (read.success) return read.output
-    throw new UserError('CM1202', `${this.name} could not ${what}: it answers no JSON of the form that is known.`, {
-      hint: `Another version may help: ${PROGRAMS[this.name].install}`,
-    })
+    throw new UserError(
+      'CM1202',
+      `${this.name} could not ${what}: its answer is not the JSON that codemachine expects.`,
+      {
+        hint: `Another version may help: ${PROGRAMS[this.name].install}`,
+      },
+    )
   }
 }
 

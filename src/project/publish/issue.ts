@@ -82,13 +82,16 @@ async function placeHere(
 ): Promise<{ place: ForgePlace; number: number }> {
   const [, number] = /^#?([1-9]\d{0,8})$/.exec(typed.trim()) ?? []
   if (number === undefined)
-    throw new UserError('CM1205', `--issue ${oneLine(typed, 100)} is no issue; use its number, or its https address.`)
+    throw new UserError(
+      'CM1205',
+      `--issue ${oneLine(typed, 100)} is not an issue; use the number of an issue, or its https address.`,
+    )
   const url = repo ?? (await remoteHere())
   const place = placeAtHost(url)
   if (place === null)
     throw new UserError(
       'CM1205',
-      'The address of the repository names no host with owner and name; use the https address of the issue.',
+      'codemachine cannot tell the host, owner and name of the repository; use the https address of the issue.',
     )
   return { place, number: Number(number) }
   async function remoteHere(): Promise<string> {

@@ -130,7 +130,10 @@ async function resultOf(
     isOurs: each => wasPublished(records, each),
   })
   if (await isAncestor(far, commit, main.commit))
-    throw new UserError('CM1204', `Session ${data.session} has nothing that ${main.branch} of ${remote.name} lacks.`)
+    throw new UserError(
+      'CM1204',
+      `Session ${data.session} changed nothing that ${main.branch} of ${remote.name} does not have already.`,
+    )
   const judged = await judge(world, records, options, { far, commit, main: main.commit })
   return { ...target, main: main.branch, title, commit, ...judged }
 }
@@ -176,7 +179,7 @@ async function openOrUpdate(
   await forge.open({ branch, main, title, body, isDraft })
   const opened = await forge.find(branch)
   if (opened !== null) return { url: opened.url, draft: isDraft }
-  throw new UserError('CM1202', `The ${forge.noun} of ${branch} is not there, though no error was told.`)
+  throw new UserError('CM1202', `The host reported no error, but the ${forge.noun} of ${branch} does not exist.`)
 }
 
 /** Opens the checkout around a directory. In our worktrees agents can write `.git`: use the repository next to it. */
@@ -261,17 +264,14 @@ async function judge(
   if (alone && hadOwn)
     throw new UserError(
       'CM1204',
-      'Files that were not committed before the session would be pushed, too, so nothing is.',
+      'Nothing is pushed, because files that were uncommitted before the session would be pushed, too.',
       {
         hint: `To look at it: codemachine publish ${session}`,
       },
     )
   const why = isDone ? (holds === false ? CHANGED : null) : `Session ${session} is not done.`
   if (note && holds !== true)
-    throw new UserError(
-      'CM1204',
-      `The certificate of ${session} is of other files than these, so no note goes with them.`,
-    )
+    throw new UserError('CM1204', `The certificate of ${session} proves other files than these, so no note is pushed.`)
   if (state === 'ready' && why !== null) throw new UserError('CM1204', `${why} It can only be published as a draft.`)
   return {
     isReady: state !== 'draft' && isDone && holds !== false,

@@ -23,7 +23,7 @@ export async function chooseRemote(
   if (named !== null) {
     const found = all.find(({ name }) => name === named)
     if (found !== undefined) return found
-    throw new UserError('CM1204', `There is no remote ${oneLine(named, 100)}: ${listed}.`)
+    throw new UserError('CM1204', `This repository has no remote ${oneLine(named, 100)}: ${listed}.`)
   }
   const [only, another] = all
   if (only === undefined) throw new UserError('CM1204', 'This repository has no remote; add one with git remote add.')
@@ -33,5 +33,5 @@ export async function chooseRemote(
   const chosen = await choose(names)
   const one = all.find(({ name }) => name === chosen)
   if (one !== undefined) return one
-  throw new UserError('CM1204', `Several remotes are there (${names.join(', ')}); name one with --remote.`)
+  throw new UserError('CM1204', `This repository has several remotes (${names.join(', ')}); name one with --remote.`)
 }

@@ -38,9 +38,12 @@ export async function exportSecret(
     })
   const path = pathInside(directory, to)
   if (path === null)
-    throw new UserError('CM0906', `${to} is not in ${directory}; a secret is exported only into its project.`)
+    throw new UserError(
+      'CM0906',
+      `${to} is not in ${directory}, but a secret can only be exported into its own project.`,
+    )
   if (/^(?:\.git|\.codemachine)(?:\/|$)/.test(path))
-    throw new UserError('CM0906', `A secret cannot be exported to ${path}.`)
+    throw new UserError('CM0906', `${path} is not a file that may receive a secret; name another file.`)
   if ((await readRunner(records.lock, world.platform)) !== null)
     throw new UserError(
       'CM0906',

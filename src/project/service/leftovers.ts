@@ -61,7 +61,7 @@ export async function refuseWhileRunning(world: World): Promise<void> {
     const runner = await readRunner(lock, world.platform)
     if (runner === null) return
     const where = runner.directory === undefined ? '' : ` in ${runner.directory}`
-    throw new UserError('CM0601', `A codemachine runs${where} (pid ${runner.pid}), and nothing is removed meanwhile.`, {
+    throw new UserError('CM0601', `A codemachine runs${where} (pid ${runner.pid}), so nothing can be removed now.`, {
       hint,
       exitCode: 6,
     })

@@ -20,7 +20,7 @@ export function nextTime(cron: string, time: number): number | null {
 const FIELDS = 5
 
 function wrongTime(cron: string, problem: string): UserError {
-  return new UserError('CM0103', `"${oneLine(cron, 60)}" is not a time of cron: ${problem}.`, {
+  return new UserError('CM0103', `"${oneLine(cron, 60)}" is not a time in the format of cron: ${problem}.`, {
     hint: 'Five fields: minute, hour, day, month, weekday; such as "0 1 * * 1-5" for each working day at 1:00.',
   })
 }

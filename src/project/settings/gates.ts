@@ -39,7 +39,10 @@ export function effectiveGates(
   }
   const [excess] = gates.slice(MAX_GATES)
   if (excess !== undefined) {
-    throw new UserError('CM0701', `${placeOf(excess)}: there are ${gates.length} gates; ${MAX_GATES} are the most.`)
+    throw new UserError(
+      'CM0701',
+      `${placeOf(excess)}: there are ${gates.length} gates; at most ${MAX_GATES} are allowed.`,
+    )
   }
   const gatePlaces = new Map(gates.map(gate => [gate.name, placeOf(gate)]))
   return { gates, gatePlaces, gateRefusal: network ? null : networkRefusal(entries) }
@@ -130,7 +133,7 @@ export function gateEntries({ layer, value, placeOf }: SettingsFile): GateEntry[
     if (first === undefined) continue
     throw new UserError(
       'CM0701',
-      `${place}: the gate at ${first.place} is called "${truncate(gate.name, 60)}", too; give each a name of its own.`,
+      `${place}: the gate at ${first.place} is also called "${truncate(gate.name, 60)}"; give each gate its own name.`,
     )
   }
   return entries

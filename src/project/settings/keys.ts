@@ -284,12 +284,12 @@ function actionNamed(name: string, place: string): KeyActionId {
   if (known !== undefined) {
     throw new UserError(
       'CM0204',
-      `${place}: keys.${name} cannot be remapped; it stays ${known.chords.map(chordLabel).join(', ')}.`,
+      `${place}: keys.${name} cannot be changed; its key is always ${known.chords.map(chordLabel).join(', ')}.`,
     )
   }
   const near = nearestName(name, [...free, 'preset'])
   const mend = near === null ? `the known ones are preset, ${free.join(', ')}.` : `did you mean "${near}"?`
-  throw new UserError('CM0204', `${place}: there is no action "${short(name)}" in keys; ${mend}`)
+  throw new UserError('CM0204', `${place}: keys has no action "${short(name)}"; ${mend}`)
 }
 
 /** Converts a written key to the form of `chordOf`. */
@@ -303,7 +303,10 @@ function chordWritten(text: string, subject: string): string {
   if (![...NAMED, 'space'].includes(name) && [...name].length !== 1)
     refuseKey(text, subject, nearest(last, [...NAMED, ...Object.keys(ALIASES), 'space'], held, null))
   if (held.includes('shift') && name !== 'return' && name !== 'tab') {
-    throw new UserError('CM0204', `${subject} is ${quoted(text)}; terminals tell Shift apart only with Enter and Tab.`)
+    throw new UserError(
+      'CM0204',
+      `${subject} is ${quoted(text)}, but terminals notice Shift only with Enter and Tab; use another key.`,
+    )
   }
   const sent = held.join() === 'ctrl' ? SENT_AS[name] : undefined
   if (sent !== undefined)
@@ -366,7 +369,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     if (own.context === 'field' && own.when !== 'empty' && (chord === 'space' || [...chord].length === 1)) {
       throw new UserError(
         'CM0204',
-        `${place}: keys.${id} is "${chord}", but that key types into the field; use a key with ctrl or alt.`,
+        `${place}: keys.${id} is "${chord}", but this key types a character into the field; use a key with ctrl or alt.`,
       )
     }
     const other = KEY_ACTIONS.find(
@@ -376,7 +379,7 @@ function checkFree(id: KeyActionId, settings: KeySettings, place: string): void 
     if (other !== undefined) {
       throw new UserError(
         'CM0204',
-        `${place}: keys.${id} is "${chord}", but that is the key of "${other.id}", too; use another one for one of the two.`,
+        `${place}: keys.${id} is "${chord}", but "${other.id}" has the same key; change one of the two.`,
       )
     }
   }

@@ -85,7 +85,10 @@ function fieldsOfEnvironment(env: NodeJS.ProcessEnv, known: readonly string[]) {
     const [key, schema] = entries.find(([each]) => rest.endsWith(`_${each.toUpperCase()}`)) ?? []
     if (key === undefined || schema === undefined) {
       const ends = entries.map(([each]) => `_${each.toUpperCase()}`)
-      throw new UserError('CM0307', `${place}: this names no field of a provider; the names end in ${ends.join(', ')}.`)
+      throw new UserError(
+        'CM0307',
+        `${place}: this variable sets no field of a provider; its name must end in ${ends.join(', ')}.`,
+      )
     }
     const inCapitals = rest.slice(0, -key.length - 1)
     const table = known.find(name => variableOf(name) === inCapitals) ?? inCapitals.toLowerCase()

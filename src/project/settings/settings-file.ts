@@ -89,9 +89,13 @@ export async function keepSetting(place: { configHome: string }, setting: string
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    throw new UserError('CM0211', `${path} cannot be written to (${code}); make it a file that you can write to.`, {
-      cause: error,
-    })
+    throw new UserError(
+      'CM0211',
+      `${path} cannot be written to (${code}); give yourself the right to write this file.`,
+      {
+        cause: error,
+      },
+    )
   }
   return path
 }

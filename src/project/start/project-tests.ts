@@ -21,7 +21,10 @@ export async function withProjectTests(
   if (!verify.includes(AUTO)) return { verify, tests: null }
   const tests = await findProjectTests(directory)
   if (tests === null)
-    throw new UserError('CM0701', '--verify auto finds no test command here; name one, such as --verify "npm test".')
+    throw new UserError(
+      'CM0701',
+      '--verify auto found no test command in this project; name one, such as --verify "npm test".',
+    )
   return { verify: verify.map(run => (run === AUTO ? tests.run : run)), tests }
 }
 

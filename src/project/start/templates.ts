@@ -157,7 +157,7 @@ async function writeMode(root: string, name: string): Promise<void> {
     if (code === null) throw error
     throw new UserError(
       'CM0211',
-      `${path} cannot be written to (${code}); make its folder one that you can write to.`,
+      `${path} cannot be written to (${code}); give yourself the right to write in its folder.`,
       {
         cause: error,
       },

@@ -71,14 +71,14 @@ async function asRunning(world: World, records: Records, id: string): Promise<Ru
   // Read the lock before the journal: a session that ends meanwhile must not look cut off.
   const holder = await holderOf(world, await lockOfSession(records, id))
   const state = await readableState(records, id, 'ends')
-  if (state === null) throw new UserError('CM0607', `${records.journal(id)} has no session that can be read.`)
+  if (state === null) throw new UserError('CM0607', `${records.journal(id)} contains no readable session.`)
   const standing = sessionStatusOf(state, holder)
   switch (standing) {
     case 'running':
     case 'unknown':
       return { records, id, state }
     case 'cut-off':
-      throw new UserError('CM0613', `Nobody runs ${id} any more: it was cut off.`, {
+      throw new UserError('CM0613', `${id} no longer runs: its process was killed.`, {
         hint: `To resume it: ${resumeCommand(id, null)}`,
       })
     case 'ended':
@@ -104,7 +104,7 @@ async function holderOf({ platform }: World, path: string): Promise<LockHolder |
     case 'elsewhere':
       throw new UserError(
         'CM0620',
-        `It runs on ${lock.holder.host} (pid ${lock.holder.pid}), another machine or container, and can be attached to only there.`,
+        `The session runs on ${lock.holder.host} (pid ${lock.holder.pid}), another machine or container. Type codemachine attach there.`,
         {
           hint: 'From here, in lines: codemachine logs -f',
         },

@@ -34,7 +34,7 @@ export async function earlierAnswer(
 ): Promise<QuestionAnswer | null> {
   const before = await readPersonAnswer(records, asked.session, asked.question)
   if (before === null || again) return before
-  throw new UserError('CM0615', `${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
+  throw new UserError('CM0615', `You answered ${id} at ${before.at}: ${oneLine(before.answer, 200)}`, {
     hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
   })
 }
@@ -55,7 +55,7 @@ export async function giveAnswer(
   const at = new Date(world.clock.now())
   await using claim = await claimAnswer(records, session, asked.question, { ...world, now: at })
   if (claim === null) {
-    throw new UserError('CM0615', `${id} is being answered from another terminal just now.`, {
+    throw new UserError('CM0615', `Another terminal is answering ${id} at this moment.`, {
       hint: `To see the answer: codemachine questions ${session} --all`,
     })
   }
@@ -82,7 +82,10 @@ export async function giveAnswer(
   }
   // No session ever begins there.
   if (repositoryOfCopy(records) !== null)
-    throw new UserError('CM0613', told.message || `${session} does not run just now; answer it once a worker has it.`)
+    throw new UserError(
+      'CM0613',
+      told.message || `${session} does not run at the moment; answer when a worker runs it again.`,
+    )
   const prompt = promptOfAnswer(asked, answer, earlierOne)
   if (waiting !== null) await queue.edit(waiting, prompt)
   const queued = waiting ?? (await queue.add(prompt, at)).id

@@ -73,9 +73,9 @@ export async function proveMerge(
 function unprovable(problem: string): UserError {
   return new UserError(
     'CM0519',
-    `The merge cannot be proved: ${problem.replace(/\.$/, '')}. codemachine changed nothing.`,
+    `The gates cannot check the merge: ${problem.replace(/\.$/, '')}. codemachine changed nothing.`,
     {
-      hint: 'To land without this proof: --no-verify',
+      hint: 'To land without this check: --no-verify',
       exitCode: 4,
     },
   )

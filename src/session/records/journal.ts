@@ -285,10 +285,7 @@ function refuseForeign(path: string, firstLine: string): void {
   if (format === FORMAT && typeof v === 'number' && v > VERSION)
     throw new UserError('CM0606', `${path} was written by a newer codemachine (journal format ${v}); use that version.`)
   const named = `${JSON.stringify(format).slice(0, 60)}${format === FORMAT ? `, version ${JSON.stringify(v).slice(0, 20)}` : ''}`
-  throw new UserError(
-    'CM0607',
-    `${path} is not a journal of codemachine (its format is ${named}); restore the journal.`,
-  )
+  throw new UserError('CM0607', `${path} is not a journal of codemachine (its format is ${named}); restore the file.`)
 }
 
 function unreadable(path: string, cause: unknown): unknown {

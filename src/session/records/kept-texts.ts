@@ -73,7 +73,7 @@ export function refuseTexts(texts: readonly NewText[], redact: (text: string) =>
     if (bytes > MOST_BYTES)
       throw new UserError(
         'CM0107',
-        `${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`,
+        `${name} has ${mib} MiB, but at most ${MOST_BYTES / 1024 / 1024} MiB are allowed; use a shorter text.`,
       )
     const shown = redact(text)
     if (shown === text) continue

@@ -124,7 +124,7 @@ async function add(directory: string, prompt: string, at: Date, terms: PromptTer
   for (;;) {
     const { gone, highest } = await readNames(directory)
     if (highest >= HIGHEST_NUMBER)
-      throw new UserError('CM0618', `${directory} has no number left; remove ${highest}.json from it.`)
+      throw new UserError('CM0618', `The queue in ${directory} has no free number; remove ${highest}.json there.`)
     const id = idOf(highest + 1)
     if (!(await staged.linkAs(`${id}.json`))) continue
     // Another process may have added and removed the same number since the look. Nobody takes a prompt with a `.gone` file.
@@ -298,5 +298,5 @@ function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
 }
 
 function notWaiting(id: string): UserError {
-  return new UserError('CM0618', `No prompt ${id} waits in the queue; it has been started or removed.`)
+  return new UserError('CM0618', `The queue has no prompt ${id}; it was started or removed.`)
 }

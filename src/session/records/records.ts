@@ -189,7 +189,7 @@ export function refuseCopy(records: Pick<Records, 'directory'>): void {
   if (repositoryOfCopy(records) === null) return
   throw new UserError(
     'CM0612',
-    `${records.directory} is the copy of a session of a fleet, so nothing is run or changed there.`,
+    `${records.directory} is only a copy of a session of a fleet, so codemachine runs and changes nothing there.`,
     {
       hint: 'To have a worker resume it: codemachine fleet retry <id>',
     },
@@ -334,7 +334,7 @@ async function takeSessionId(folder: string, id: string): Promise<string> {
     return id
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST')
-      throw new UserError('CM0601', `The session ${id} exists already; continue it with codemachine resume ${id}.`)
+      throw new UserError('CM0601', `The session ${id} already exists; continue it with codemachine resume ${id}.`)
     throw unwritable(join(folder, id), error)
   }
 }

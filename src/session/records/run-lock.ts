@@ -250,7 +250,7 @@ function refusal(path: string, found: Exclude<LockState, { state: 'free' }>, hin
   const since = new Date(at).toLocaleString('sv-SE')
   if (found.state === 'elsewhere')
     return new UserError('CM0601', `Another codemachine (pid ${pid} on ${host}) is running here since ${since}.`, {
-      hint: `That is another machine or container, so this cannot be checked; if it no longer runs there, delete ${path}.`,
+      hint: `codemachine cannot look at another machine or container; if it no longer runs there, delete ${path}.`,
       exitCode: 6,
     })
   return new UserError('CM0601', `Another codemachine (pid ${pid}) is running here since ${since}.`, {

@@ -106,7 +106,7 @@ export function relativeInside(directory: string, path: string): string {
 function notAFolder(path: string): UserError {
   return new UserError(
     'CM0210',
-    `${path} is not a real folder (perhaps a link), so nothing is written there; replace it by a folder.`,
+    `${path} is not a real folder (perhaps a link), so codemachine writes nothing there; replace it with a folder.`,
   )
 }
 

@@ -513,9 +513,13 @@ function twiceFailed({ setting }: PrivateGit, cause: GitError): UserError {
 }
 
 function readOnlyFailure(cause: GitError): UserError {
-  return new UserError('CM0504', 'The work directory cannot be read while a session begins or ends; try again.', {
-    cause,
-  })
+  return new UserError(
+    'CM0504',
+    'The work directory cannot be read while another session begins or ends there; try again.',
+    {
+      cause,
+    },
+  )
 }
 
 /** Returns the path relative to `top`, with `/`; an empty list if it is outside. */

@@ -75,7 +75,7 @@ async function openRules(
 function recordsGone(path: string): UserError {
   return new UserError(
     'CM0610',
-    `The records of the session are gone: ${dirname(path)} was deleted while it ran. Its work is in the work directory, as it is.`,
+    `The records of the session are gone: ${dirname(path)} was deleted while it ran. Its work stays in the work directory.`,
     { hint: 'Start a new session there; this one cannot be resumed.', exitCode: 4 },
   )
 }

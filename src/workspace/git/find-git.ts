@@ -19,7 +19,9 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
     'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
     passedOver.length === 0
       ? {}
-      : { hint: `codemachine uses no git that the agent can write: ${passedOver.join(', ')}. Install git elsewhere.` },
+      : {
+          hint: `codemachine does not use a git that the agent can overwrite: ${passedOver.join(', ')}. Install git elsewhere.`,
+        },
   )
 }
 

@@ -68,7 +68,7 @@ async function writeFirstFiles(directory: string, id: string, files: Readonly<Re
   await makeFolder(join(memoryRoot, 'kb'))
   await makeFolder(join(memoryRoot, 'projects'))
   if ((await findObstacle(root, folder))?.kind !== 'missing') {
-    throw new UserError('CM0210', `${join(directory, folder)} is there already; remove it, or resume that session.`)
+    throw new UserError('CM0210', `${join(directory, folder)} already exists; remove it, or resume its session.`)
   }
   await makeFolder(folder)
   try {

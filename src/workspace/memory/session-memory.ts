@@ -351,7 +351,7 @@ class MemoryFile<T> {
     await writingInside(
       this.#path,
       () => writeFileInside(this.#root, this.#file, text, this.#state?.mode),
-      code => `${this.#path} cannot be written to (${code}); make its folder one that you can write to.`,
+      code => `${this.#path} cannot be written to (${code}); give yourself the right to write in its folder.`,
       4,
     )
     await this.#keep(text, parsed.value)

@@ -36,18 +36,18 @@ export async function readSpecification(directory: string): Promise<Specificatio
   const obstacle = await findObstacle(root, projectFolders.inputs)
   if (obstacle !== null && obstacle.kind !== 'missing') {
     const what = `${join(root, obstacle.path)} ${whatIsThere(obstacle)}`
-    throw new UserError('CM0207', `${what}; put a folder in its place, with specifications.md in it.`)
+    throw new UserError('CM0207', `${what}; replace it with a folder that contains specifications.md.`)
   }
   const read = await readRegularFile(path, MOST_BYTES)
   switch (read.kind) {
     case 'gone':
-      throw new UserError('CM0207', `There is no ${path}; write into it what is to be built.`)
+      throw new UserError('CM0207', `${path} does not exist; write a description of the thing to build into it.`)
     case 'broken':
       throw new UserError('CM0207', `${path}: ${read.problem}`)
     case 'too-large':
       throw new UserError(
         'CM0207',
-        `${path} has ${read.size} bytes, and may have at most ${MOST_BYTES} (512 KiB); put details into files beside it and name them in it.`,
+        `${path} has ${read.size} bytes, but at most ${MOST_BYTES} (512 KiB) are allowed; move details into other files, and name these files in it.`,
       )
   }
   const text = textOf(read.bytes, path)
@@ -59,7 +59,7 @@ export async function readSpecification(directory: string): Promise<Specificatio
 }
 
 function unusable(path: string, what: string): UserError {
-  return new UserError('CM0207', `${path} ${what}; write into it what is to be built.`)
+  return new UserError('CM0207', `${path} ${what}; write a description of the thing to build into it.`)
 }
 
 function textOf(bytes: Buffer, path: string): string {

@@ -268,7 +268,7 @@ function matchSession(wanted: string, savepoints: readonly Savepoint[]): string 
   if (sessions.includes(wanted)) return wanted
   const matches = sessions.filter(id => id.endsWith(`_${wanted}`))
   if (matches.length < 2) return matches[0] ?? null
-  throw new UserError('CM0604', `Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
+  throw new UserError('CM0604', `"${wanted}" fits several sessions: ${matches.slice(-8).join(', ')}; use the whole id.`)
 }
 
 function noSuchSavepoint(name: string, savepoints: readonly Savepoint[], newest: string | null): UserError {
@@ -276,14 +276,14 @@ function noSuchSavepoint(name: string, savepoints: readonly Savepoint[], newest:
   if (savepoints.length === 0) {
     return new UserError(
       'CM0515',
-      `There is no savepoint "${shown}": no session has made one in this directory yet, or they have been pruned.`,
+      `There is no savepoint "${shown}": no session has made a savepoint in this directory yet, or all of them were pruned.`,
     )
   }
   const others = savepoints.filter(({ session }) => session === null).map(({ id }) => id)
   const rounds = savepoints.filter(({ session }) => session !== null && session === newest).map(({ round }) => round)
   const there = [...(newest === null ? [] : [`${formatRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
   return new UserError('CM0515', `There is no savepoint "${shown}".`, {
-    hint: `There are: ${there.join('; ')}. codemachine savepoints lists those of older sessions, too; others may have been pruned.`,
+    hint: `Savepoints: ${there.join('; ')}. codemachine savepoints also lists those of older sessions.`,
   })
 }
 
@@ -387,7 +387,7 @@ export async function savepointBytes(git: PrivateGit, batches: readonly Savepoin
   if (ok) return Number(stdout.trim())
   throw new UserError(
     'CM0504',
-    'The size of the savepoints is unknown; git 2.31 or newer can tell it, if none is broken.',
+    'codemachine cannot measure the savepoints; it needs git 2.31 or newer, and an undamaged repository.',
     {
       hint: stderr.trim().slice(0, 300),
     },

@@ -72,7 +72,7 @@ export async function lookAtRemote(
   if (main === undefined || commit === undefined)
     throw new UserError(
       'CM1203',
-      `The remote ${remote.name} has no default branch to compare with. Push that branch first.`,
+      `The remote ${remote.name} has no default branch, so codemachine cannot compare the work with it. Push the default branch first.`,
     )
   const tips = branches.flatMap(branch => {
     const tip = commitOf(`refs/heads/${branch}`)
@@ -181,5 +181,5 @@ function refusal(remote: Remote, args: readonly string[], stderr: string, why: s
   if (/^(?:fetch first|non-fast-forward)$/.test(reason)) return hasOthers(remote, branch)
   const said = stderr.split('\n').flatMap(line => /^remote: +(.*\S)/.exec(line)?.[1] ?? [])
   const words = gitErrorLine({ ok: false, stdout: '', stderr: [reason, said[0] ?? ''].join('\n') })
-  return new UserError('CM1203', `The remote ${name} refuses it: ${words}.`)
+  return new UserError('CM1203', `The remote ${name} refused the push: ${words}.`)
 }

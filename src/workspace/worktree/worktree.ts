@@ -106,10 +106,7 @@ async function reopenWorktree(
   const real = await realpath(directory).catch(() => null)
   // An agent there may have put a link in its place.
   if (real === null || real !== join(await realpath(top), inside)) {
-    throw new UserError(
-      'CM0507',
-      `${directory} is not a folder of that worktree. Name another folder, or start at the top.`,
-    )
+    throw new UserError('CM0507', `The worktree has no folder ${directory}. Name another folder, or start at the top.`)
   }
   return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
 }
@@ -157,7 +154,10 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   // Git uses `/` on all systems.
   const path = inside.replaceAll('\\', '/')
   if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
-  throw new UserError('CM0505', `${inside} is in no commit yet, so the worktree would not contain it. Commit it first.`)
+  throw new UserError(
+    'CM0505',
+    `No commit contains ${inside} yet, so the worktree would not contain it. Commit it first.`,
+  )
 }
 
 /** Creates a worktree with the first free name. Two runs at once get different ones. */
@@ -354,8 +354,8 @@ export function checkWorktreeName(typed: string): string {
   const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
   throw new UserError(
     'CM0506',
-    `"${shown.replace(/\p{Cc}/gu, ' ')}" cannot name a worktree; use letters, digits, "-", "_" and "." only, at most 60 of them.`,
-    { hint: 'To have codemachine choose the name, put the flag after the goal: codemachine "…" --worktree' },
+    `"${shown.replace(/\p{Cc}/gu, ' ')}" is not a valid name of a worktree; use letters, digits, "-", "_" and "." only, at most 60 of them.`,
+    { hint: 'If codemachine should choose the name, put the flag after the goal: codemachine "…" --worktree' },
   )
 }
 

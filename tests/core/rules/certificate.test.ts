@@ -123,7 +123,7 @@ test('a session that is not done has none', () => {
 })
 
 test.each([
-  ['{ "format"', 'x/done.json is not JSON: it was damaged or changed by hand.'],
+  ['{ "format"', 'x/done.json is not valid JSON, so it was damaged or changed by hand.'],
   ['[]', 'x/done.json is not a certificate of codemachine.'],
   [
     '{ "format": "codemachine-done", "v": 3 }',

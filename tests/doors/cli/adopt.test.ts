@@ -119,7 +119,7 @@ describe('without codex, or without a terminal', () => {
     [
       'nobody can confirm',
       [CLAUDE_ID],
-      'Nobody can confirm the goal here; use --yes, or say it with --goal "…". (CM0105)',
+      'Without a terminal, you cannot confirm the goal; use --yes, or give the goal with --goal "…". (CM0105)',
     ],
     ['no conversation is named', ['--yes'], 'Name the conversation: codemachine adopt <id>.'],
     ['the id is unknown', ['0199', '--yes'], 'There is no conversation "0199"'],

@@ -189,7 +189,7 @@ test('a turn that fails is told at once, in codex’s words and with exit code 4
   ])
   const { place } = scene
   const first = await callAgent(place, {})
-  expect(first.exitCode).toMatch(/^4: backend-dev did not get its task done: .*scripted model: no such model/)
+  expect(first.exitCode).toMatch(/^4: backend-dev did not finish its task: .*scripted model: no such model/)
   expect(first.sessions).toMatchObject([
     {
       roundsUsed: 1,
@@ -247,7 +247,7 @@ test('a limit of cost holds for an agent by itself: it is refused without a pric
   const { place } = scene
   const without = await callAgent(place, { flags: { maxCost: '2' } })
   expect([without.exitCode, without.sessions]).toEqual([
-    expect.stringContaining('2: There are no prices, so --max-cost cannot be enforced.'),
+    expect.stringContaining('2: Your settings have no prices, so --max-cost cannot be enforced.'),
     [],
   ])
   const config = join(place.home, '.config', 'codemachine', 'config.toml')
@@ -283,7 +283,7 @@ test.runIf(isLinux)(
 test('a server that has no room is told at once, for somebody waits for the answer', async () => {
   await using scene = await openProject([tooManyRequests()])
   const { exitCode, stdout, sessions } = await callAgent(scene.place, {})
-  expect([exitCode, stdout]).toEqual([expect.stringMatching(/^4: backend-dev did not get its task done: .*429/), ''])
+  expect([exitCode, stdout]).toEqual([expect.stringMatching(/^4: backend-dev did not finish its task: .*429/), ''])
   expect(sessions).toMatchObject([{ waiting: null, ended: { outcome: { kind: 'needs-person', hint: null } } }])
 })
 
@@ -292,7 +292,7 @@ test('a network that is away is told at once, though codex would wait for it for
   await scene.model.goAway()
   const { exitCode, stdout, stderr, sessions } = await callAgent(scene.place, {})
   expect([exitCode, stdout]).toEqual([
-    expect.stringMatching(/^4: backend-dev did not get its task done: No network: codex cannot reach its/),
+    expect.stringMatching(/^4: backend-dev did not finish its task: No network: codex cannot reach its/),
     '',
   ])
   expect(stderr).not.toContain('keeps trying')

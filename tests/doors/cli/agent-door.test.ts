@@ -138,7 +138,7 @@ describe('codemachine --agent where a session runs', () => {
     await lock[Symbol.asyncDispose]()
     const since = clock.monotonic()
     await clock.advance(2000)
-    expect(await asking.ended).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('takes the task') })
+    expect(await asking.ended).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('accepted the task') })
     expect(clock.monotonic() - since).toBeLessThan(10_000)
   })
 
@@ -151,7 +151,7 @@ describe('codemachine --agent where a session runs', () => {
     const asking = door(['--agent', 'frontend-dev', 'T1'])
     await clock.nextWait(400)
     await clock.advance(16_000)
-    expect(await asking.ended).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('takes the task') })
+    expect(await asking.ended).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('accepted the task') })
   })
 
   test('refuses flags that say how an agent works by itself, and asks nobody', async () => {

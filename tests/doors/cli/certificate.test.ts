@@ -85,7 +85,7 @@ test('a private key that rounds can read signs nothing, by itself or by its publ
   for (const named of [path, `${path}.pub`]) {
     const { exitCode, stdout, stderr } = await codemachineHere(place, ['certificate', '--sign', named])
     expect([exitCode, stdout]).toEqual([2, ''])
-    expect(stderr).toContain(`Rounds can read the private key ${path}, so an agent could sign with it, too.`)
+    expect(stderr).toContain(`Agents can read the private key ${path}, so an agent could sign with it.`)
   }
   const secret = join(place.root, 'secret')
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', 'passphrase', '-f', secret])
@@ -154,13 +154,19 @@ test('a note holds the bundle on its commit, beside the notes of others, and nee
   await writeFile(join(other.directory, 'app.txt'), 'good\n')
   await endSession(other, [gate('grep -q good app.txt')])
   const refused = await codemachineHere(other, ['certificate', '--note'])
-  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('No commit holds all of the proved')])
+  expect([refused.exitCode, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('No commit contains all proved files'),
+  ])
 })
 
 test('without a session that is done, or a file for --json, there is one sentence', async () => {
   await using place = await makePlace('')
   const none = await codemachineHere(place, ['certificate'])
-  expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('is done and has a certificate')])
+  expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('has a certificate, because none is done')])
   const json = await codemachineHere(place, ['certificate', '--json'])
-  expect([json.exitCode, json.stderr]).toEqual([2, expect.stringContaining('--json needs --out FILE or --note')])
+  expect([json.exitCode, json.stderr]).toEqual([
+    2,
+    expect.stringContaining('use --json only with --out FILE or --note'),
+  ])
 })

@@ -34,7 +34,7 @@ test('records that are deleted while a session runs end it for a person, in one 
   await using scene = await openScene([round('echo b > b; rm -rf "$HOME"/.codemachine/state/*')])
   const { exitCode, stderr } = await scene.run('--plain', '--yolo', '--rounds', '3', 'build X')
   expect(stderr).toMatch(
-    /^codemachine: The records of the session are gone: \/.* was deleted while it ran\. Its work is in the work directory, as it is\. \(CM0610\)\n {2}Start a new session there; .*\n$/,
+    /^codemachine: The records of the session are gone: \/.* was deleted while it ran\. Its work stays in the work directory\. \(CM0610\)\n {2}Start a new session there; .*\n$/,
   )
   expect(exitCode).toBe(4)
   expect(existsSync(join(scene.place.directory, 'b'))).toBe(true)

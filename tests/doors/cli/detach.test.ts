@@ -122,7 +122,8 @@ test('start --detach asks on a terminal, and without one is refused at once; its
   await writeFile(join(inputs, 'specifications.md'), '# A list\n\nPrints a list of books.\n')
   expect(await scene.run('start', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: Nobody can confirm here that the specification is complete; use --yes. (CM0105)\n',
+    stderr:
+      'codemachine: Without a terminal, you cannot confirm that the specification is complete; use --yes. (CM0105)\n',
   })
   await using terminal = startInEmulator(scene.place, ['start', '--detach'])
   await terminal.until('[Y/n]')
@@ -192,7 +193,8 @@ test('an agent that is asked for its answer is not detached', async () => {
   await using scene = await openScene([])
   expect(await scene.run('--agent', 'backend-dev', '--detach', 'say hello')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --agent waits for its answer; leave --detach out. (CM0102)\n',
+    stderr:
+      'codemachine: --agent waits for the answer of the agent, so it cannot run in the background; leave --detach out. (CM0102)\n',
   })
 })
 
@@ -210,6 +212,7 @@ test('what only prints is not detached', async () => {
   await using scene = await openScene([])
   expect(await scene.run('start', '--dry-run', '--detach')).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: --dry-run starts nothing that could continue; leave --detach out. (CM0102)\n',
+    stderr:
+      'codemachine: --dry-run starts no session, so nothing can run in the background; leave --detach out. (CM0102)\n',
   })
 })

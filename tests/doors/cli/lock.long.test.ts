@@ -72,7 +72,7 @@ test('a lock that cannot be judged, or cannot be read, stops a run in one senten
   for (const [text, said] of [
     [
       elsewhere,
-      /^codemachine: Another codemachine \(pid 4711 on laptop\) is running here since .+\. \(CM0601\)\n {2}That is another machine or container, .+ delete .+\/lock\.\n$/,
+      /^codemachine: Another codemachine \(pid 4711 on laptop\) is running here since .+\. \(CM0601\)\n {2}codemachine cannot look at another machine or container; .+ delete .+\/lock\.\n$/,
     ],
     [
       'rubbish',

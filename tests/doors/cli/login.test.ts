@@ -147,7 +147,9 @@ describe('codemachine login', () => {
     await using place = await openPlace()
     const { exitCode, stderr } = await codemachine(place, ['login'])
     expect(exitCode).toBe(2)
-    expect(stderr).toMatch(/^codemachine: The browser login needs a terminal.*--device-auth.*--with-api-key.*\n$/)
+    expect(stderr).toMatch(
+      /^codemachine: The login in the browser needs a terminal.*--device-auth.*--with-api-key.*\n$/,
+    )
     expect(existsSync(loginFile(place))).toBe(false)
     for (const args of [['--with-api-key', KEY], [`--with-api-key=${KEY}`], [`--with-key=${KEY}`]]) {
       const typed = await codemachine(place, ['login', ...args])
@@ -197,7 +199,7 @@ describe('codemachine login', () => {
     expect(await codemachine(place, ['login', '--device-auth'])).toMatchObject({ exitCode: 4, stderr: NOBODY_ELSE })
     expect(await codemachine(place, ['logout'])).toMatchObject({
       exitCode: 4,
-      stderr: expect.stringContaining(`codex has not logged out in ${ownHome(place)}: it ended with exit code 7`),
+      stderr: expect.stringContaining(`codex could not log out in ${ownHome(place)}: it ended with exit code 7`),
     })
     expect((await codemachine(place, ['login', '--device-auth', '--with-api-key'])).exitCode).toBe(2)
   })

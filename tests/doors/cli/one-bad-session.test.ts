@@ -35,7 +35,7 @@ async function pipe(place: TestPlace): Promise<string> {
 async function foreign(place: TestPlace): Promise<string> {
   const path = await journalSession(place, '20261121_1', [created, ended])
   await replaceFirstLine(path, '{"format":"other-journal","v":1}')
-  return `codemachine: ${path} is not a journal of codemachine (its format is "other-journal"); restore the journal.\n`
+  return `codemachine: ${path} is not a journal of codemachine (its format is "other-journal"); restore the file.\n`
 }
 
 promise('J43')

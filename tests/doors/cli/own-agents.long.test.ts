@@ -246,7 +246,7 @@ describe('a mistake in the agents of the person is one sentence with its place, 
     for (const [name, problem] of [
       ['Security', /agents\.Security cannot have this name; use lower-case letters, digits and single dashes/],
       ['"a/../b"', /agents\."a\/\.\.\/b" cannot have this name; /],
-      ['master-mind', /"master-mind" is an agent of codemachine that you cannot replace; /],
+      ['master-mind', /"master-mind" is an agent of codemachine, and you cannot replace it; /],
       ['backend', /"backend" would have the memory file of "backend-dev" .+; give it another name\./],
     ] as const) {
       await writeFile(config, `[agents.${name}]\nprompt = "a.md"\n`)
@@ -296,8 +296,8 @@ test("a project's agents that cannot be used, or have a name that is taken, are 
     [
       expect.stringContaining('codemachine.toml:5: agents.Evil cannot have this name; ') as string,
       'codemachine.toml:14: agents.wide.network is an unknown key; the known ones are prompt, model, effort, engine, enabled, description. codemachine ignores it.',
-      `codemachine.toml:2: there is an agent "security-expert" already, yours (${config}:2), and that one is used; give yours another name. codemachine ignores it.`,
-      'codemachine.toml:4: there is an agent "backend-dev" already, one that ships with codemachine, and that one is used; give yours another name. codemachine ignores it.',
+      `codemachine.toml:2: codemachine already uses another agent "security-expert", yours (${config}:2); give yours another name. codemachine ignores it.`,
+      'codemachine.toml:4: codemachine already uses another agent "backend-dev", one that ships with codemachine; give yours another name. codemachine ignores it.',
       expect.stringMatching(
         /codemachine\.toml:8: agents\.secret\.prompt: .+inside is a link; replace it by a folder/,
       ) as string,

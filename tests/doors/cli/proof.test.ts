@@ -93,7 +93,9 @@ test('--verify auto without a test command is refused in one sentence, and begin
   await using scene = await openScene([])
   const { exitCode, stderr } = await scene.run('--verify', 'auto', 'build X')
   expect(exitCode).toBe(2)
-  expect(stderr).toContain('--verify auto finds no test command here; name one, such as --verify "npm test". (CM0701)')
+  expect(stderr).toContain(
+    '--verify auto found no test command in this project; name one, such as --verify "npm test". (CM0701)',
+  )
   expect(existsSync(join(scene.place.directory, '.codemachine'))).toBe(false)
 })
 

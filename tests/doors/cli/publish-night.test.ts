@@ -94,7 +94,9 @@ describe('a night that is to publish', () => {
     await using forge = await openForgeScene(scene.place, 'gh')
     await writeFile(join(scene.place.directory, 'diary.txt'), 'mine\n')
     const { stdout } = await scene.command(['--json', '--publish', 'draft', 'build X'], { env: forge.env }).ended
-    expect(stdout).toContain('Files that were not committed before the session would be pushed, too, so nothing is.')
+    expect(stdout).toContain(
+      'Nothing is pushed, because files that were uncommitted before the session would be pushed, too.',
+    )
     expect(await forge.calls()).toMatchObject([{ args: ['auth', 'status', '--hostname', 'forge.test'] }])
     expect(forge.git('branch', '--format=%(refname:short)')).toBe('main')
   })
@@ -121,20 +123,20 @@ describe('no session begins', () => {
     [
       'nobody can confirm the issue',
       ['--issue', '3'],
-      'Nobody can confirm the issue here; use --yes to work on it. (CM0105)',
+      'Without a terminal, you cannot confirm the issue; use --yes to work on it. (CM0105)',
     ],
     ['the issue is not there', ['--issue', '9', '--yes'], 'gh could not read issue 9: GraphQL: Could not resolve'],
     [
       'it is no issue',
       ['--issue', 'all', '--yes'],
-      '--issue all is no issue; use its number, or its https address. (CM1205)',
+      '--issue all is not an issue; use the number of an issue, or its https address. (CM1205)',
     ],
     [
       'its host is unknown',
       ['--issue', 'https://nowhere.test/a/b/issues/1', '--yes'],
       'gh is not logged in to nowhere.test',
     ],
-    ['nobody could be asked', ['--issue', '3', '--detach'], 'cannot ask about the issue; add --yes'],
+    ['nobody could be asked', ['--issue', '3', '--detach'], 'cannot ask you to confirm the issue; add --yes'],
   ])('if %s', async (_, args, sentence) => {
     await using place = await makePlace('')
     await using forge = await openForgeScene(place, 'gh')

@@ -185,8 +185,18 @@ describe('nothing is pushed', () => {
   })
 
   test.each<[string, string[], string, Partial<Parameters<ScriptedForge['change']>[0]>]>([
-    ['nobody can confirm', [], 'Nobody can confirm this here; use --yes to publish it. (CM0105)', {}],
-    ['the remote is unknown', ['--yes', '--remote', 'up'], 'There is no remote up: there is origin. (CM1204)', {}],
+    [
+      'nobody can confirm',
+      [],
+      'Without a terminal, you cannot confirm this; use --yes to publish the result. (CM0105)',
+      {},
+    ],
+    [
+      'the remote is unknown',
+      ['--yes', '--remote', 'up'],
+      'This repository has no remote up: there is origin. (CM1204)',
+      {},
+    ],
     [
       'gh is not logged in',
       ['--yes'],
@@ -196,7 +206,7 @@ describe('nothing is pushed', () => {
     [
       'gh answers no JSON',
       ['--yes'],
-      'it answers no JSON of the form that is known. (CM1202)',
+      'its answer is not the JSON that codemachine expects. (CM1202)',
       { instead: { 'pr list': { stdout: 'Hi' } } },
     ],
     [
@@ -271,7 +281,7 @@ test('what a hook of the remote says when it declines is told, and nothing is jo
   )
   const { exitCode, stderr } = await scene.publish()
   expect(exitCode).toBe(2)
-  expect(stderr).toContain('The remote origin refuses it: pre-receive hook declined No work on Fridays. (CM1203)')
+  expect(stderr).toContain('The remote origin refused the push: pre-receive hook declined No work on Fridays. (CM1203)')
 })
 
 test('if the request cannot be opened after the push, the session says what was pushed, and what failed', async () => {

@@ -179,7 +179,7 @@ test('who answers while another terminal is at it is told so, and not once that 
     await using claim = await claimAnswer(here.records, '20261120_1', 'Q1', options)
     expect(claim).not.toBeNull()
     await expect(run(here, 'questions', 'answer', '20261120_1/Q1', 'red')).rejects.toMatchObject({
-      message: '20261120_1/Q1 is being answered from another terminal just now.',
+      message: 'Another terminal is answering 20261120_1/Q1 at this moment.',
       hint: 'To see the answer: codemachine questions 20261120_1 --all',
       exitCode: 2,
     })

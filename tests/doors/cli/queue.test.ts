@@ -53,7 +53,7 @@ test('what waits can be listed, changed and taken out, and the next start works 
   const { exitCode, stderr } = await scene.run('queue', 'rm', '3')
   expect([exitCode, stderr]).toEqual([
     2,
-    'codemachine: No prompt 000003 waits in the queue; it has been started or removed. (CM0618)\n',
+    'codemachine: The queue has no prompt 000003; it was started or removed. (CM0618)\n',
   ])
   const { events } = await scene.run('--json')
   expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['second, changed'])
@@ -178,7 +178,7 @@ test.each([
   ['a limit that is none', ['--rounds', '0', 'x'], '--rounds'],
   ['a gate that is none', ['--verify', ' ', 'x'], '--verify is " "'],
   ['a gate that holds a secret', ['--verify', 'curl -H hunter2hunter2 x', 'x'], 'write "$API_TOKEN" instead'],
-  ['nothing to be done', [], 'There is no prompt'],
+  ['nothing to be done', [], 'The prompt is missing'],
 ])('a prompt with %s is not queued', async (_, words, problem) => {
   await using scene = await openScene([])
   const env = { API_TOKEN: 'hunter2hunter2' }
@@ -260,7 +260,9 @@ test('a prompt with a limit of cost is not queued where there are no prices, for
   expect(await scene.run('queue', 'add', '--max-cost', '2', 'first')).toMatchObject({
     exitCode: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be enforced\. .*\n$/),
+    stderr: expect.stringMatching(
+      /^codemachine: Your settings have no prices, so --max-cost cannot be enforced\. .*\n$/,
+    ),
   })
   expect(await waiting(scene)).toEqual([])
   const folder = join(scene.place.home, '.config', 'codemachine')

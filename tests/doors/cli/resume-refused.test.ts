@@ -128,7 +128,7 @@ test('a session of another work directory is gone on with there', async () => {
   await journalSession(place, '20261120_1', [{ ...created, directory: '/srv/other work' }, ...rest])
   expect(await refusal(place)).toEqual([
     2,
-    `codemachine: 20261120_1 belongs to /srv/other work, and this is ${place.directory}. (CM0608)\n  To resume it there: codemachine resume 20261120_1 -C '/srv/other work'\n`,
+    `codemachine: 20261120_1 belongs to /srv/other work, but you are in ${place.directory}. (CM0608)\n  To resume it there: codemachine resume 20261120_1 -C '/srv/other work'\n`,
   ])
 })
 
@@ -172,6 +172,6 @@ test('an older build is left alone once a newer one has its own plan, and bare r
   expect((await refusal(place))[1]).toContain('No session in')
   expect(await refusal(place, '20261120_1')).toEqual([
     2,
-    'codemachine: 20261120_1 cannot be resumed: a newer build, 20261121_1, has its own plan since, and codemachine start plans what is missing. (CM0605)\n',
+    'codemachine: 20261120_1 cannot be resumed, because the newer build 20261121_1 has made its own plan. codemachine start plans what is missing. (CM0605)\n',
   ])
 })

@@ -166,7 +166,7 @@ describe('codemachine rewind', () => {
     expect(await codemachineHere(place, ['rewind', '7'])).toMatchObject({
       exitCode: 2,
       stderr:
-        'codemachine: There is no savepoint "7". (CM0515)\n  There are: start of 20261121_1; now. codemachine savepoints lists those of older sessions, too; others may have been pruned.\n',
+        'codemachine: There is no savepoint "7". (CM0515)\n  Savepoints: start of 20261121_1; now. codemachine savepoints also lists those of older sessions.\n',
     })
     const lock = join(dirname(gitDir), 'lock')
     await using _ = await takeRunLock(lock, { platform: process.platform, pid: process.pid, now: new Date() })

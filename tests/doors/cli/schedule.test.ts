@@ -49,9 +49,9 @@ test('a schedule is added, listed and removed; without a service the command say
 test('`schedule add` refuses a wrong time, and one that never comes, and adds nothing', async () => {
   await using scene = await openRealScene([])
   for (const [cron, words] of [
-    ['0 25 * * *', '"0 25 * * *" is not a time of cron: Invalid value for hour: 25.'],
-    ['every night', '"every night" is not a time of cron: it has 2 fields.'],
-    ['0 0 31 2 *', '"0 0 31 2 *" never comes; use other fields, such as "0 1 * * 1-5".'],
+    ['0 25 * * *', '"0 25 * * *" is not a time in the format of cron: Invalid value for hour: 25.'],
+    ['every night', '"every night" is not a time in the format of cron: it has 2 fields.'],
+    ['0 0 31 2 *', 'No date ever matches "0 0 31 2 *"; use other fields, such as "0 1 * * 1-5".'],
   ] as const) {
     const { exitCode, stderr } = await scene.run('schedule', 'add', cron, 'fix it')
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(words)])

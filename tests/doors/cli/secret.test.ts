@@ -79,17 +79,17 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     [
       'a value behind the name',
       ['set', KEY, VALUE],
-      'secret set takes one name, and no option but --cd and --json and --check',
+      'secret set accepts one name, and only these options: --cd and --json and --check',
     ],
-    ['a value in the name', ['set', `${KEY}=${VALUE}`], 'secret set takes one name'],
-    ['a value as a flag', ['set', KEY, '--value', VALUE], 'secret set takes one name'],
-    ['a value as a flag with its sign', ['set', KEY, `--value=${VALUE}`], 'secret set takes one name'],
-    ['a value in the place of the name', ['set', VALUE], 'That cannot be the name of a secret; use capital letters'],
+    ['a value in the name', ['set', `${KEY}=${VALUE}`], 'secret set accepts one name'],
+    ['a value as a flag', ['set', KEY, '--value', VALUE], 'secret set accepts one name'],
+    ['a value as a flag with its sign', ['set', KEY, `--value=${VALUE}`], 'secret set accepts one name'],
+    ['a value in the place of the name', ['set', VALUE], 'This is not a valid name of a secret; use capital letters'],
     ['a value in the place of the command', [VALUE], 'Use secret set, list, rm, check or export'],
     ['a name and a value in that place', [KEY, VALUE], 'Use secret set, list, rm, check or export'],
-    ['a value to be removed', ['rm', KEY, VALUE], 'secret rm takes one name, and no option but --cd'],
-    ['a name in small letters', ['set', 'service_key'], 'That cannot be the name of a secret; use capital letters'],
-    ['a name that is too long', ['set', 'A'.repeat(65)], 'That cannot be the name of a secret; use capital letters'],
+    ['a value to be removed', ['rm', KEY, VALUE], 'secret rm accepts one name, and only these options: --cd'],
+    ['a name in small letters', ['set', 'service_key'], 'This is not a valid name of a secret; use capital letters'],
+    ['a name that is too long', ['set', 'A'.repeat(65)], 'This is not a valid name of a secret; use capital letters'],
     [
       'a name that changes what programs do',
       ['set', 'PATH'],
@@ -103,7 +103,7 @@ describe('what was typed wrong is refused in a sentence that repeats no value, a
     ['no name', ['set'], 'codemachine secret set needs <KEY>'],
     ['an empty check', ['set', KEY, '--check', ' '], 'The check is empty; give a command, or leave it out.'],
     ['a directory that there is not', ['set', KEY, '-C', 'nowhere'], `${'nowhere'} is not a directory`],
-    ['an export to nowhere', ['export', KEY], 'Name the file for the secret, such as --to .env.'],
+    ['an export to nowhere', ['export', KEY], 'Name the file that gets the secret, such as --to .env.'],
     ['one that is not there', ['rm', 'MISSING_KEY'], 'There is no secret MISSING_KEY for '],
     ['the same to be exported', ['export', 'MISSING_KEY', '--to', '.env'], 'There is no secret MISSING_KEY for '],
   ])('%s', async (_what, args, sentence) => {
@@ -236,7 +236,7 @@ test('in a workspace the project is meant whose session waits for that secret, a
   const two = await typed(['set', KEY, '-C', space], { input: VALUE })
   expect({ exitCode: two.exitCode, stdout: two.stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(two.stderr).toMatch(
-    /is a workspace with projects; name one of them\. \(CM1008\)\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
+    /contains several projects; name one of them with -C\. \(CM1008\)\n {2}One of: -C \S+\/shop, -C \S+\/web\n$/,
   )
   const none = await typed(['set', 'OTHER_KEY', '-C', space], { input: VALUE })
   expect(none.stderr).toMatch(/One of: -C \S+\/api, -C \S+\/shop, -C \S+\/web\n$/)

@@ -50,7 +50,7 @@ async function noteCodex({ directory, context }: Place): Promise<{ calls(): Prom
 
 test('a directory in which nothing is specified gets a guide, and a pointer to it', async () => {
   await using place = await makePlace()
-  const sentence = `/${specificationFile} says nothing yet: it is still the guide, or has headings only; write into it what is to be built.`
+  const sentence = `/${specificationFile} says nothing yet: it is still the guide, or has headings only; write a description of the thing to build into it.`
   expect(await refusal(place, 'start', '--yes')).toBe(sentence)
   expect(await readdir(join(place.directory, '.codemachine'))).toEqual(
     expect.arrayContaining(['agents', 'inputs', 'memory', 'plan']),
@@ -108,7 +108,7 @@ test('a specification that cannot be built by is refused before anything is aske
 test('where nobody can be asked, only --yes says that the specification is complete', async () => {
   await using place = await makePlace()
   await specify(place, 'A game.')
-  const sentence = 'Nobody can confirm here that the specification is complete; use --yes.'
+  const sentence = 'Without a terminal, you cannot confirm that the specification is complete; use --yes.'
   expect(await refusal(place, 'start')).toBe(sentence)
   expect(await refusal(place, 'start', '--json')).toBe(sentence)
 })

@@ -37,7 +37,7 @@ test('while a session runs nothing is removed', async () => {
   expect(await scene.run('uninstall', '--yes')).toMatchObject({
     exitCode: 6,
     stderr: expect.stringMatching(
-      /^codemachine: A codemachine runs in .*, and nothing is removed meanwhile\. \(CM0601\)\n {2}End it first: codemachine stop\n$/,
+      /^codemachine: A codemachine runs in .*, so nothing can be removed now\. \(CM0601\)\n {2}End it first: codemachine stop\n$/,
     ),
   })
   expect(existsSync(join(scene.place.directory, '.codemachine'))).toBe(true)

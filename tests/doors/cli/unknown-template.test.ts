@@ -34,8 +34,8 @@ const withCarving = (journal: string) => journal.replaceAll('"part":"orchestrati
 /** Without its last event. */
 const cutOff = (journal: string) => journal.replace(/[^\n]*"type":"session-ended"[^\n]*\n/, '')
 
-const NO_TEMPLATE = `codemachine: ${ID} is a session of the template "weave", which this codemachine does not have. Resume it with the codemachine that started it, or a newer one. (CM0606)\n`
-const NO_PART = `codemachine: ${ID} has a round for "carving", which the template "build" of this codemachine does not know. Resume it with the codemachine that ran it last, or a newer one. (CM0606)\n`
+const NO_TEMPLATE = `codemachine: ${ID} uses the template "weave", which this codemachine does not have. Resume it with the codemachine that started it, or a newer one. (CM0606)\n`
+const NO_PART = `codemachine: ${ID} has a round for "carving", which this codemachine does not know in the template "build". Resume it with the codemachine that ran it last, or a newer one. (CM0606)\n`
 
 describe.each([
   ['a template', ofWeave, NO_TEMPLATE, 'weave'],

@@ -96,7 +96,7 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
     [
       'a command that is nearly one',
       ['quue'],
-      'codemachine: There is no command "quue"; did you mean "codemachine queue"? (CM0101)\n  To work on "quue" as a goal, say more about it.\n',
+      'codemachine: There is no command "quue"; did you mean "codemachine queue"? (CM0101)\n  If "quue" is a goal, describe it in more than one word.\n',
     ],
     [
       'words of which the first is nearly a command',

@@ -127,9 +127,9 @@ test('a worktree that cannot be is told in one sentence, and then nothing is mad
     expect([exitCode, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
     expect(stderr.split('\n').length).toBeLessThan(4)
   }
-  await refused(['--worktree', 'a b'], 'codemachine: "a b" cannot name a worktree; ')
-  await refused(['--worktree', '../x'], 'codemachine: "../x" cannot name a worktree; ')
-  await refused(['--worktree', '-C', 'new'], 'codemachine: new is in no commit yet, ')
+  await refused(['--worktree', 'a b'], 'codemachine: "a b" is not a valid name of a worktree; ')
+  await refused(['--worktree', '../x'], 'codemachine: "../x" is not a valid name of a worktree; ')
+  await refused(['--worktree', '-C', 'new'], 'codemachine: No commit contains new yet, ')
   await refused(['--worktree', 'taken'], 'the branch codemachine/taken already exists, and ')
   await refused(['--worktree', 'x', '--rounds', '0'], 'codemachine: --rounds is "0"; ')
   await refused(['--worktree', 'x', '--codex-bin', '/nowhere'], 'codemachine: --codex-bin names /nowhere, ')
@@ -172,7 +172,7 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   }
   git(place, '-C', top, 'rm', '-q', 'sub/x')
   await symlink(await realpath(place.home), join(top, 'sub'))
-  await refused(`${top}/sub is not a folder of that worktree. `, '-C', 'sub')
+  await refused(`The worktree has no folder ${top}/sub. `, '-C', 'sub')
   git(place, '-C', top, 'switch', '-q', '-c', 'other')
   await refused(`The worktree ${top} is on another branch, not on codemachine/x. `)
   git(place, '-C', top, 'switch', '-q', 'codemachine/x')

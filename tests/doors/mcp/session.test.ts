@@ -113,7 +113,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
   expect((await client.call('answer', { question: id, answer: '2' })).value.message).toContain(
     'The agent of round 1 reads it',
   )
-  expect((await client.call('answer', { question: id, answer: '1' })).problem).toMatch(/was answered at .*Postgres/)
+  expect((await client.call('answer', { question: id, answer: '1' })).problem).toMatch(/^You answered .* at .*Postgres/)
   expect((await client.call('questions')).value.count).toBe(0)
   expect((await client.call('steer', { text: 'Use tabs.' })).value.message).toContain('The agent of round 1 reads it')
   expect((await client.call('pause')).value.message).toContain('pauses when round 1 has ended')
@@ -125,7 +125,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
   over.resolve()
   expect(await client.until({ session: started.session })).toMatchObject({ happened: 'ended' })
   expect(await client.call('steer', { text: 'Too late.' })).toMatchObject({
-    problem: `No codemachine runs in ${scene.place.directory}, so nobody can receive this.`,
+    problem: `No codemachine runs in ${scene.place.directory}, so no agent can receive this.`,
   })
   const { events } = await scene.run('logs', '--json')
   expect(eventsOf(events, 'steered').map(({ text }) => text.split('\n')[0])).toEqual([

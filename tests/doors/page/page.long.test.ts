@@ -593,7 +593,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
     expect(await violations(guest.page)).toEqual([])
     await guest.page.getByLabel('Eight-digit code').fill('0000 0000')
     await guest.page.getByRole('button', { name: 'Pair' }).click()
-    await guest.page.getByText('No device shows this code now').waitFor()
+    await guest.page.getByText('No device shows this code at the moment').waitFor()
     await guest.page.getByLabel('Eight-digit code').fill(code)
     await guest.page.getByRole('button', { name: 'Pair' }).click()
     await guest.page.getByText('Now confirm it on the other device').waitFor()

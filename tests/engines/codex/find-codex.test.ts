@@ -184,7 +184,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     test('no codex anywhere', async () => {
       const error = await fault()
       expect(error.message).toBe(
-        'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
+        'No codex was found: neither by --codex-bin or CODEX_BIN, nor on the PATH or in node_modules.',
       )
       expect(error.hint).toContain('npm install --global @openai/codex')
       expect(error.exitCode).toBe(2)

@@ -185,7 +185,7 @@ describe('init writes nothing', () => {
     await rm(folder.path('.codex-flow/flow.toml'), { recursive: true })
     await symlink(folder.path('elsewhere.toml'), folder.path('.codex-flow/flow.toml'))
     expect(await refused(folder.root, { force: true })).toBe(
-      `UserError: ${folder.path('.codex-flow/flow.toml')} is a link, so codemachine does not replace it; remove it, or leave out --force.`,
+      `UserError: ${folder.path('.codex-flow/flow.toml')} is a link, which codemachine does not replace; remove it, or leave --force out.`,
     )
     expect((await init(folder.root)).find(({ path }) => path === '.codex-flow/flow.toml')?.state).toBe('kept')
     expect(await folder.read('elsewhere.toml')).toBe('mine')
@@ -223,7 +223,7 @@ describe('init writes nothing', () => {
     )
     await templates.write('prompts/one.md', 'One.\n')
     expect(await why()).toBe(
-      `UserError: ${templates.root} holds no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
+      `UserError: ${templates.root} contains no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
     )
     await templates.write('flow.toml', '# ours\n')
     await symlink('/etc/hostname', templates.path('prompts/two.md'))

@@ -123,7 +123,7 @@ test('with --from a new run uses the outputs of the last one; without what it ne
   await expect(run(scene, { from: 'second' })).rejects.toMatchObject({
     exitCode: 2,
     message:
-      'There is no earlier run of write, and the steps from "second" use the result of step "first". Run it from the beginning.',
+      'There is no earlier run of write, and the steps from "second" need the result of step "first". Run the workflow from its beginning.',
   })
   await expect(run(scene, { from: 'secnd' })).rejects.toThrow('write has no step "secnd"; did you mean "second"?')
   expect((await run(scene)).exitCode).toBe(0)

@@ -165,7 +165,7 @@ describe('a file of values', () => {
       'a = "sk-123456"\n',
       'The value of a (v.toml) holds the secret MODEL_KEY; agents must not get secrets, so leave it out.',
     ],
-    ['v.json', '[1]', 'v.json holds no object; write { "name": "value" }.'],
+    ['v.json', '[1]', 'v.json contains no JSON object; write { "name": "value" }.'],
     ['v.json', '{"a": null}', 'v.json: "a" is no text, number, true or false; write it as a text in quotes.'],
     ['v.json', '{"a": {}}', 'v.json: "a" is no text, number, true or false; write it as a text in quotes.'],
     [

@@ -55,14 +55,14 @@ test('a bundle that was cut, is of something else, or has too much is refused in
   const other = { ...SESSION, subject: [{ name: 'files', digest: { gitTree: 'b'.repeat(40) } }] }
   const newer = { ...SESSION, predicateType: TYPES.session.replace('v1', 'v7') }
   const cases: [string, string][] = [
-    [whole.slice(0, -20), 'x.jsonl holds no session of codemachine: it was cut'],
-    [await text(SESSION), 'x.jsonl holds 1 of its 2 attestations: it was cut.'],
-    ['', 'holds no session of codemachine'],
-    [await text(VERIFIED, SESSION, SESSION), 'holds more than one session'],
-    [await text(VERIFIED, other), 'names other files than those of its session'],
+    [whole.slice(0, -20), 'x.jsonl contains no session of codemachine: it was cut'],
+    [await text(SESSION), 'x.jsonl was cut: it contains only 1 of its 2 attestations.'],
+    ['', 'contains no session of codemachine'],
+    [await text(VERIFIED, SESSION, SESSION), 'contains several sessions'],
+    [await text(VERIFIED, other), 'was changed: its files are not the files of its session'],
     [await text({ ...VERIFIED, subject: many }, SESSION), 'line 1, has 10000 subjects; at most 100'],
     [await text(VERIFIED, newer), 'line 2, is of a newer codemachine'],
-    [whole.replace(/"sig":"[^"]*"/, '"sig":"?"'), 'line 1, is a damaged envelope'],
+    [whole.replace(/"sig":"[^"]*"/, '"sig":"?"'), 'line 1, is damaged: its payload'],
     ['{}\n'.repeat(1001), 'has 1001 lines'],
   ]
   for (const [bundle, said] of cases) expect(() => parseBundle(bundle, 'x.jsonl')).toThrow(said)

@@ -95,7 +95,7 @@ test('what a round changed is what lies between its savepoint and the one before
   // One of which there is none belongs to the next.
   expect(await of(3)).toEqual(['20261121_1/1', '20261121_1/3', 'two'])
   expect(await of(4)).toEqual(['20261121_1/3', 'now', 'four'])
-  await expect(of(5)).rejects.toMatchObject({ message: 'There is no savepoint of round 5 of 20261121_1.' })
+  await expect(of(5)).rejects.toMatchObject({ message: 'Round 5 of 20261121_1 has no savepoint.' })
 })
 
 promise('R60', 'One file is put back to a savepoint without touching another, and that can be undone')

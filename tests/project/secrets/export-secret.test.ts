@@ -72,7 +72,7 @@ test('nothing is written where git would take it, outside of the project, throug
     '.env.added': 'git does not ignore .env.added',
     '../.env': 'is not in',
     '/etc/.env': 'is not in',
-    '.git/env': 'A secret cannot be exported to .git/env',
+    '.git/env': '.git/env is not a file that may receive a secret',
     'private/keys': 'private is a link',
     'gone/.env': 'gone is not there',
     '.env.link': '.env.link cannot be written: it is a link',

@@ -150,7 +150,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     ['protect = ["a[/b"]', `3: gates.protect is ["a[/b"]; ${GLOBS}`],
     [
       '[[gates]]\nrun = "npm test"',
-      '3: the gate at codemachine.toml:1 is called "npm test", too; give each a name of its own.',
+      '3: the gate at codemachine.toml:1 is also called "npm test"; give each gate its own name.',
     ],
     ['[gates.tests]\nrun = "a"', '3: gates.tests is an unknown key; the known ones are name, run'],
   ])('%s', async (text, said) => {
@@ -188,7 +188,9 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
   test('if there are too many', async () => {
     await using settings = await openSettings()
     await settings.project(Array.from({ length: 60 }, (_, n) => `[[gates]]\nrun = "${n}"\n`).join(''))
-    expect(await settings.sentence()).toBe('UserError: codemachine.toml:101: there are 60 gates; 50 are the most.')
+    expect(await settings.sentence()).toBe(
+      'UserError: codemachine.toml:101: there are 60 gates; at most 50 are allowed.',
+    )
   })
 })
 

@@ -67,7 +67,7 @@ describe('[keys]', () => {
   })
 
   test.each([
-    ['[keys]\npalete = "ctrl+x"', 'config.toml:2: there is no action "palete" in keys; did you mean "palette"?'],
+    ['[keys]\npalete = "ctrl+x"', 'config.toml:2: keys has no action "palete"; did you mean "palette"?'],
     [
       '[keys]\npalette = "crtl+x"',
       'config.toml:2: keys.palette is "crtl+x", which is not a key; did you mean "ctrl+x"?',
@@ -79,19 +79,19 @@ describe('[keys]', () => {
     ['[keys]\npalette = 7', 'config.toml:2: keys.palette is 7; use a key such as "ctrl+x", or a list of at most 8.'],
     [
       '[keys]\n\npalette = "ctrl+t"',
-      'config.toml:3: keys.palette is "ctrl+t", but that is the key of "tasks", too; use another one for one of the two.',
+      'config.toml:3: keys.palette is "ctrl+t", but "tasks" has the same key; change one of the two.',
     ],
     [
       '[keys]\npalette = "ctrl+k"',
-      'config.toml:2: keys.palette is "ctrl+k", but that is the key of "kill_line", too; use another one for one of the two.',
+      'config.toml:2: keys.palette is "ctrl+k", but "kill_line" has the same key; change one of the two.',
     ],
     [
       '[keys]\npalette = "alt+g"\ndiff = "alt+p"\nlog = "alt+p"',
-      'config.toml:3: keys.diff is "alt+p", but that is the key of "log", too; use another one for one of the two.',
+      'config.toml:3: keys.diff is "alt+p", but "log" has the same key; change one of the two.',
     ],
     [
       '[keys]\npalette = "x"',
-      'config.toml:2: keys.palette is "x", but that key types into the field; use a key with ctrl or alt.',
+      'config.toml:2: keys.palette is "x", but this key types a character into the field; use a key with ctrl or alt.',
     ],
     [
       '[keys]\npalette = "ctrl+i"',
@@ -99,9 +99,9 @@ describe('[keys]', () => {
     ],
     [
       '[keys]\npalette = "shift+x"',
-      'config.toml:2: keys.palette is "shift+x"; terminals tell Shift apart only with Enter and Tab.',
+      'config.toml:2: keys.palette is "shift+x", but terminals notice Shift only with Enter and Tab; use another key.',
     ],
-    ['[keys]\nplan = "ctrl+p"', 'config.toml:2: keys.plan cannot be remapped; it stays Ctrl+C.'],
+    ['[keys]\nplan = "ctrl+p"', 'config.toml:2: keys.plan cannot be changed; its key is always Ctrl+C.'],
     ['[keys]\npreset = "emacs"', 'config.toml:2: keys.preset is "emacs"; use "vim".'],
     ['[[keys]]\npalette = "ctrl+x"', 'config.toml:1: keys is not a table; begin it with a line [keys].'],
     ['keys = 3', 'config.toml:1: keys is not a table; begin it with a line [keys].'],
@@ -109,10 +109,7 @@ describe('[keys]', () => {
       '[keys.palette]\nkey = "x"',
       'config.toml:1: keys.palette is a table; use a key such as "ctrl+x", or a list of at most 8.',
     ],
-    [
-      'keys = { close = "up" }',
-      'config.toml:1: keys.close is "up", but that is the key of "up", too; use another one for one of the two.',
-    ],
+    ['keys = { close = "up" }', 'config.toml:1: keys.close is "up", but "up" has the same key; change one of the two.'],
   ])('%j is told in one sentence with its line', (text, sentence) => {
     return expect(read(text)).rejects.toThrow(sentence)
   })

@@ -145,8 +145,12 @@ describe('a mistake in a provider is told in one sentence, without what may be a
 
   test.each([
     ['CODEMACHINE_PROVIDERS_LOCAL_BASE_URL', 'http://me:sk-1234@box/v1', 'contains a user or password (not shown)'],
-    ['CODEMACHINE_PROVIDERS_LOCAL_WIRE_API', 'chat', ': this names no field of a provider; the names end in'],
-    ['CODEMACHINE_PROVIDERS_KEY_ENV', 'A', ': this names no field of a provider; the names end in'],
+    [
+      'CODEMACHINE_PROVIDERS_LOCAL_WIRE_API',
+      'chat',
+      ': this variable sets no field of a provider; its name must end in',
+    ],
+    ['CODEMACHINE_PROVIDERS_KEY_ENV', 'A', ': this variable sets no field of a provider; its name must end in'],
   ])('in the environment: %s', async (name, value, expected) => {
     const sentence = await places.sentence({ env: { [name]: value } })
     expect(sentence.startsWith(`UserError: ${name}`)).toBe(true)

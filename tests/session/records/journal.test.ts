@@ -138,7 +138,7 @@ test.each([
   const path = await write('foreign', [created])
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.replace(/^.*\n/, `${line}\n`))
-  const said = `${path} is not a journal of codemachine (its format is ${format}); restore the journal.`
+  const said = `${path} is not a journal of codemachine (its format is ${format}); restore the file.`
   expect(await problemOfJournal(path)).toBe(said)
   await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
   await rm(path)

@@ -54,7 +54,7 @@ const same = (text: string) => text
 test('a text of more than 16 MiB is refused before anything is made of it', () => {
   expect(() => refuseTexts([{ name: 'a', text: 'x'.repeat(16 * 1024 * 1024) }], same)).not.toThrow()
   expect(() => refuseTexts([{ name: 'big.md', text: 'ü'.repeat(8 * 1024 * 1024 + 1) }], same)).toThrow(
-    new UserError('CM0107', 'big.md has 17 MiB, and may have 16 MiB; use a shorter text.'),
+    new UserError('CM0107', 'big.md has 17 MiB, but at most 16 MiB are allowed; use a shorter text.'),
   )
 })
 

@@ -55,7 +55,7 @@ describe('prompts that wait', () => {
   test.each(['1', '000007', '../x', ''])('cannot be changed or removed once they are gone: %j', async id => {
     await queue.add('a', at)
     await queue.remove('1')
-    const sentence = /^No prompt .* waits in the queue; it has been started or removed\.$/
+    const sentence = /^The queue has no prompt .*; it was started or removed\.$/
     await expect(queue.edit(id, 'b')).rejects.toThrow(sentence)
     await expect(queue.remove(id)).rejects.toThrow(sentence)
     expect(await prompts()).toEqual([])

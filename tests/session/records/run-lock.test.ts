@@ -152,7 +152,7 @@ test('a lock of another machine counts, and one of this machine under another na
   await expect(take()).rejects.toMatchObject({
     exitCode: 6,
     message: expect.stringMatching(/^Another codemachine \(pid 4711 on elsewhere\) is running here since /),
-    hint: `That is another machine or container, so this cannot be checked; if it no longer runs there, delete ${path}.`,
+    hint: `codemachine cannot look at another machine or container; if it no longer runs there, delete ${path}.`,
   })
 })
 

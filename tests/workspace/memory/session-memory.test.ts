@@ -400,7 +400,7 @@ describe('withdrawing a claim', () => {
     await writeFile(directory, '')
     await expect(memory.withdrawClaim()).rejects.toMatchObject({
       name: 'UserError',
-      message: `${place.main} cannot be written to (ENOTDIR); make its folder one that you can write to.`,
+      message: `${place.main} cannot be written to (ENOTDIR); give yourself the right to write in its folder.`,
     })
   })
 

@@ -28,7 +28,7 @@ async function refused(): Promise<string> {
   return error.message.replaceAll(directory, '')
 }
 
-const WRITE = 'write into it what is to be built.'
+const WRITE = 'write a description of the thing to build into it.'
 const UNTOUCHED = `/${specificationFile} says nothing yet: it is still the guide, or has headings only; ${WRITE}`
 
 describe('a specification is refused', () => {
@@ -64,7 +64,7 @@ describe('a specification is refused', () => {
   })
 
   it('that is missing, with its folder or without', async () => {
-    const sentence = `There is no /${specificationFile}; ${WRITE}`
+    const sentence = `/${specificationFile} does not exist; ${WRITE}`
     expect(await refused()).toBe(sentence)
     await rm(join(directory, '.codemachine'), { recursive: true })
     expect(await refused()).toBe(sentence)
@@ -74,7 +74,7 @@ describe('a specification is refused', () => {
     await writeFile(path, 'Build a game.')
     await truncate(path, 5_000_000)
     expect(await refused()).toBe(
-      `/${specificationFile} has 5000000 bytes, and may have at most 524288 (512 KiB); put details into files beside it and name them in it.`,
+      `/${specificationFile} has 5000000 bytes, but at most 524288 (512 KiB) are allowed; move details into other files, and name these files in it.`,
     )
   })
 
@@ -93,7 +93,7 @@ describe('a specification is refused', () => {
     await rm(dirname(path), { recursive: true })
     await symlink('/etc', dirname(path))
     expect(await refused()).toBe(
-      '/.codemachine/inputs is a link; put a folder in its place, with specifications.md in it.',
+      '/.codemachine/inputs is a link; replace it with a folder that contains specifications.md.',
     )
   })
 })

@@ -75,7 +75,7 @@ function readWords(words: readonly string[]): { action: Action; wanted: string |
   const action = ACTIONS.find(each => each === typed)
   if (action === undefined) {
     const shown = oneLine(typed, WORD_CHARS)
-    throw new UserError('CM0101', `There is no "plan ${shown}"; use one of ${ACTIONS.join(', ')}.`)
+    throw new UserError('CM0101', `"plan ${shown}" is not a command; after plan, use one of ${ACTIONS.join(', ')}.`)
   }
   const takesText = action === 'accept' || action === 'reject'
   const [next = ''] = rest
@@ -117,7 +117,7 @@ async function show(context: CliContext, records: Records, session: string | nul
   if (flags.diff && shown !== null && shown.diff === null) {
     throw new UserError(
       'CM0616',
-      `Version ${shown.version} of ${state.id} is its first, so there is nothing to compare it with.`,
+      `Version ${shown.version} is the first plan of ${state.id}, so codemachine cannot compare it with an earlier one.`,
     )
   }
   if (flags.json) {
@@ -221,7 +221,7 @@ async function nobodyWaits(
   return new UserError(
     'CM0616',
     accepted === undefined
-      ? `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`
+      ? `${id} is not running, so you cannot answer its plan now; it asks you again when you resume it.`
       : `Version ${accepted.version} of the plan of ${id} was already accepted, and no process runs it.`,
     { hint },
   )

@@ -43,7 +43,10 @@ export async function change(context: CliContext, words: readonly string[], flag
   const typed = await typedChange(context, words, flags)
   if (isDry) {
     if (worktree !== undefined)
-      throw new UserError('CM0102', '--dry-run makes no worktree; leave --worktree out, and it prints the same.')
+      throw new UserError(
+        'CM0102',
+        '--dry-run makes no worktree; leave --worktree out, because the output is the same.',
+      )
     const { dryRun } = await import('./dry-change.ts')
     return await dryRun(context, typed, options, runFlags)
   }

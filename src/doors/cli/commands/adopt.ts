@@ -54,7 +54,10 @@ export async function adopt(context: CliContext, wanted: string | undefined, fla
     return 0
   }
   if (!isSaid && !isAsked(context, flags))
-    throw new UserError('CM0105', 'Nobody can confirm the goal here; use --yes, or say it with --goal "…".')
+    throw new UserError(
+      'CM0105',
+      'Without a terminal, you cannot confirm the goal; use --yes, or give the goal with --goal "…".',
+    )
   if (!(await isFree(context, proposed.found, !yes && isAsked(context, flags)))) return 0
   const text = isSaid ? proposed.goal : await confirmGoal(context, opened.records, proposed.goal)
   return text === null ? 0 : await run(context, text, runFlags, true, adopted)

@@ -66,7 +66,7 @@ async function workAlone(context: CliContext, asked: AskedAgent, folder: string)
   if (asked.paths.length > 0) {
     throw new UserError(
       'CM0102',
-      `--path keeps the agents of a running session apart, and none runs in ${folder}; leave it out.`,
+      `--path is for agents of a running session, but no session runs in ${folder}; leave it out.`,
     )
   }
   return await agentAlone(context, asked)
@@ -158,9 +158,13 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
         stderr.write('A session that died has left its lock, so the agent works by itself.\n')
         return null
       }
-      throw new UserError('CM1014', `No session in ${directory} takes the task; is codemachine still running there?`, {
-        exitCode: 4,
-      })
+      throw new UserError(
+        'CM1014',
+        `No session in ${directory} accepted the task; check with codemachine status that one is running there.`,
+        {
+          exitCode: 4,
+        },
+      )
     case 'gone':
       throw new UserError('CM1014', `The session in ${directory} accepted the task, but ended without a result.`, {
         exitCode: 4,

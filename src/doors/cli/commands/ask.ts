@@ -153,13 +153,16 @@ export async function promptTyped(
 
   async function textOfSpecification(): Promise<string> {
     if (template === undefined)
-      throw new UserError('CM0104', `There is no prompt; say what to do: codemachine ${command} "…"`)
+      throw new UserError('CM0104', `The prompt is missing; say what to do: codemachine ${command} "…"`)
     const { goalOf, specificationHere } = await import('../../../project/start/dry-run.ts')
     const { templateNamed } = await import('../../../project/start/templates.ts')
     const { settingsOf } = await import('../../../project/open-run.ts')
     const what = records.templates.get(template)?.promptNames
     if (what !== undefined)
-      throw new UserError('CM0104', `There is no prompt; name ${what}: codemachine ${command} --template ${template} …`)
+      throw new UserError(
+        'CM0104',
+        `The prompt is missing; name ${what}: codemachine ${command} --template ${template} …`,
+      )
     const kind = templateNamed(records.templates, template, 'start')
     return goalOf(await specificationHere(directory, kind, await settingsOf(context, directory, {})))
   }

@@ -25,7 +25,10 @@ export async function certificate(
   const { sign, note = false, json } = flags
   const out = flags.out === undefined || flags.out === '-' ? null : resolve(context.cwd, flags.out)
   if (json && out === null && !note)
-    throw new UserError('CM0102', 'The certificate is JSON lines already; --json needs --out FILE or --note.')
+    throw new UserError(
+      'CM0102',
+      'The certificate is already printed as JSON lines; use --json only with --out FILE or --note.',
+    )
   const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const made = await makeBundle(context, records, { session: session ?? null, sign, note, say })

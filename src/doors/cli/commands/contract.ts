@@ -30,7 +30,7 @@ const TEXT_CHARS = 500
 export async function contract(context: CliContext, words: readonly string[], flags: ContractFlags): Promise<number> {
   const isEdit = words[0] === 'edit'
   const [wanted = null, ...rest] = isEdit ? words.slice(1) : words
-  if (rest.length > 0) throw new UserError('CM0102', 'codemachine contract takes one session.')
+  if (rest.length > 0) throw new UserError('CM0102', 'codemachine contract accepts only one session.')
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const state = await readableState(records, await findSession(records, wanted))
   if (state === null || state.contract === null)
@@ -78,9 +78,9 @@ async function exportChecks(context: CliContext, { contract }: SessionState, fol
 async function edit(context: CliContext, records: Records, state: SessionState): Promise<number> {
   const { id, contract, ended } = state
   const text = contract?.frozen ?? contract?.draft ?? null
-  if (text === null) throw new UserError('CM0616', `${id} has no version of its contract yet.`)
+  if (text === null) throw new UserError('CM0616', `${id} has not written its contract yet.`)
   if (ended?.outcome.kind === 'done')
-    throw new UserError('CM0616', `${id} is done, so its contract can no longer change: it says what was proved.`)
+    throw new UserError('CM0616', `${id} is done, so its contract can no longer change: it records what was proved.`)
   const { stdout } = context
   const edited = await editTextOnTerminal(context, records, contractToml(text))
   if (edited === null) {

@@ -70,7 +70,7 @@ async function refuseSecretAnswer(
   if (problem !== null) throw new UserError('CM0903', problem, { hint: toSet })
   if (!givesSecret({ choice }, decision)) return
   if ((await openSecrets(records.secrets).get(key)) !== null) return
-  throw new UserError('CM0902', `${key} is not stored yet, so it cannot be given.`, { hint: toSet })
+  throw new UserError('CM0902', `The secret ${key} is not stored yet, so the session cannot get it.`, { hint: toSet })
 }
 
 /** What a session asks, as it stands in its journal. */

@@ -13,7 +13,7 @@ import type { StartFlags } from './run.ts'
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
 export async function dryStart(context: CliContext, { template: typed, ...flags }: StartFlags): Promise<number> {
   if (flags.worktree !== undefined) {
-    throw new UserError('CM0102', '--dry-run makes no worktree; leave --worktree out, and it prints the same.')
+    throw new UserError('CM0102', '--dry-run makes no worktree; leave --worktree out, because the output is the same.')
   }
   const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const wanted = directoryOf(context, flags)

@@ -34,7 +34,7 @@ export async function goalOfIssue(
   const { settings } = await settingsOf(context, records.directory, {})
   const canAsk = isAsked(context, flags)
   if (!flags.yes && !canAsk)
-    throw new UserError('CM0105', 'Nobody can confirm the issue here; use --yes to work on it.')
+    throw new UserError('CM0105', 'Without a terminal, you cannot confirm the issue; use --yes to work on it.')
   const found = await goalFromIssue(context, records, {
     typed: issue,
     words,

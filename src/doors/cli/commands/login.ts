@@ -17,7 +17,7 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
   if (way === 'browser' && !(context.stdin.isTTY && context.stdout.isTTY)) {
     throw new UserError(
       'CM0105',
-      'The browser login needs a terminal, and there is none; use --device-auth, or --with-api-key with the key on standard input.',
+      'The login in the browser needs a terminal; use --device-auth, or pipe a key to --with-api-key.',
     )
   }
   const place = await openLoginPlace(context, flags)

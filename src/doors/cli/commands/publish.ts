@@ -34,7 +34,7 @@ export async function publishSession(
 ): Promise<number> {
   const { stdout } = context
   const { draft, ready, remote, title, note = false, json } = flags
-  if (title?.trim() === '') throw new UserError('CM0103', '--title is blank; use a title for the request.')
+  if (title?.trim() === '') throw new UserError('CM0103', '--title is empty; give a title for the request.')
   const say = warnOn(context)
   const own = await openRecords(placesOf(context, directoryOf(context, flags)))
   const found = await findSessionAround(own, session ?? null, { platform: context.platform, onProblem: say })
@@ -60,7 +60,8 @@ export async function publishSession(
       const write = json || !canAsk ? say : (text: string) => void stdout.write(`${text}\n`)
       for (const line of lines) write(oneLine(line, 1000))
       if (isSaid) return true
-      if (!canAsk) throw new UserError('CM0105', 'Nobody can confirm this here; use --yes to publish it.')
+      if (!canAsk)
+        throw new UserError('CM0105', 'Without a terminal, you cannot confirm this; use --yes to publish the result.')
       return (await askYesOrNo(context, 'Publish it?')) === true
     },
     say,

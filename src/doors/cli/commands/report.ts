@@ -134,7 +134,7 @@ function refuseName(flag: keyof typeof ENDINGS, file: string | true | undefined)
   const ending = ENDINGS[flag]
   if (extname(file).toLowerCase() === ending) return
   const hint = `Name a file that ends in ${ending}. The session comes first: codemachine report ${file} --${flag}`
-  throw new UserError('CM0103', `--${flag} writes a file that ends in ${ending}, and ${file} does not.`, { hint })
+  throw new UserError('CM0103', `The file of --${flag} must end in ${ending}, but ${file} does not.`, { hint })
 }
 
 /** Like a page: its path goes to stdout. */

@@ -54,7 +54,10 @@ interface Shown {
  */
 export async function review(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<number> {
   if (wanted !== undefined && flags.goal !== undefined) {
-    throw new UserError('CM0102', 'Name a session, or give --goal to judge uncommitted changes; not both.')
+    throw new UserError(
+      'CM0102',
+      'Name a session, or use --goal to review uncommitted changes; these two cannot be combined.',
+    )
   }
   const goal = flags.goal === undefined ? null : await readText(context, flags.goal)
   const session = goal === null ? await sessionToReview(context, wanted, flags) : null

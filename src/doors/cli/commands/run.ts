@@ -255,7 +255,10 @@ async function askWhetherComplete(
 ): Promise<boolean> {
   const { stdin, stdout } = context
   if (!stdin.isTTY || !stdout.isTTY || json)
-    throw new UserError('CM0105', 'Nobody can confirm here that the specification is complete; use --yes.')
+    throw new UserError(
+      'CM0105',
+      'Without a terminal, you cannot confirm that the specification is complete; use --yes.',
+    )
   context.stdout.write(`${describeSpecification(specification).join('\n')}\n`)
   const answer = await askYesOrNo(context, IS_IT_COMPLETE)
   if (answer !== true) {

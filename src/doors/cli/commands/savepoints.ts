@@ -337,7 +337,10 @@ async function ruleOf(
 ): Promise<Rule> {
   if (session !== undefined) {
     if (olderThan !== undefined || largerThan !== undefined || all) {
-      throw new UserError('CM0102', 'Name a session, or use --older-than, --larger-than or --all; not both.')
+      throw new UserError(
+        'CM0102',
+        'Name a session, or use --older-than, --larger-than or --all; a session and these options cannot be combined.',
+      )
     }
     return { before: null, mostBytes: null, all: true, only: await findSession(records, session) }
   }

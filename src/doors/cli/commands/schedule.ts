@@ -20,7 +20,8 @@ export async function scheduleAdd(
 ): Promise<number> {
   const { clock } = context
   const next = nextTime(cron, clock.now())
-  if (next === null) throw new UserError('CM0103', `"${cron}" never comes; use other fields, such as "0 1 * * 1-5".`)
+  if (next === null)
+    throw new UserError('CM0103', `No date ever matches "${cron}"; use other fields, such as "0 1 * * 1-5".`)
   const project = await openHere(context, flags)
   const typed = await promptTyped(context, project, { words, flags, command: 'schedule add "0 1 * * *"' })
   if (typed === null) return 0

@@ -160,7 +160,7 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
 export async function secretExport(context: CliContext, typed: string, flags: SecretExportFlags): Promise<number> {
   const key = keyOf(typed)
   if (flags.to === undefined || flags.to.trim() === '')
-    throw new UserError('CM0906', 'Name the file for the secret, such as --to .env.')
+    throw new UserError('CM0906', 'Name the file that gets the secret, such as --to .env.')
   const records = await projectFor(context, flags, hasKey(key))
   if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)
@@ -179,7 +179,7 @@ function keyOf(typed: string): string {
   if (!LOOKS_LIKE_NAME.test(typed))
     throw new UserError(
       'CM0901',
-      'That cannot be the name of a secret; use capital letters, digits and _, with a letter first, such as SERVICE_API_KEY.',
+      'This is not a valid name of a secret; use capital letters, digits and _, and begin with a letter, such as SERVICE_API_KEY.',
     )
   const problem = problemOfKey(typed)
   if (problem !== null) throw new UserError('CM0901', problem)
@@ -215,7 +215,7 @@ async function projectFor(
   if (first !== undefined && meant.length === 1) return await openRecords({ ...context, directory: first.directory })
   const among = meant.length > 1 ? meant : projects
   const named = among.slice(-MOST_NAMED).map(each => here(each.directory).trimStart())
-  throw new UserError('CM1008', `${own.directory} is a workspace with projects; name one of them.`, {
+  throw new UserError('CM1008', `${own.directory} contains several projects; name one of them with -C.`, {
     hint: `One of: ${among.length > MOST_NAMED ? '…, ' : ''}${named.join(', ')}`,
   })
 }

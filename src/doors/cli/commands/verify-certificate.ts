@@ -67,7 +67,10 @@ async function check(context: CliContext, flags: CertificateFlags): Promise<Chec
       for (const line of lines) write(`  ${oneLine(line, 1000)}`)
       if (yes) return true
       if (!canAsk)
-        throw new UserError('CM0105', 'Nobody can confirm these commands here; use --yes to run them, or --no-run.')
+        throw new UserError(
+          'CM0105',
+          'Without a terminal, you cannot confirm these commands; use --yes to run them, or --no-run to leave them out.',
+        )
       const [answer = false] = await askEach(context, ['Run them here?'], false)
       return answer
     },

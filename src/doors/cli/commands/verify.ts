@@ -33,7 +33,7 @@ export async function verify(
     if (session !== undefined)
       throw new UserError(
         'CM0102',
-        'A session is verified by its records, so leave it out, or --certificate and --note.',
+        'Name a session, or use --certificate or --note; a session and these options cannot be combined.',
       )
     const { verifyCertificate } = await import('./verify-certificate.ts')
     const ofBundle = { json, certificate, signers, run, yes, network, require, summary }

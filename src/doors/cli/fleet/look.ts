@@ -140,7 +140,7 @@ function forecastLines(
 function nextMoment(typed: string, now: number): number {
   const [, hours = '', minutes = ''] = /^(\d{1,2}):(\d{2})$/.exec(typed) ?? []
   if (hours === '' || Number(hours) > 23 || Number(minutes) > 59)
-    throw new UserError('CM0103', `--by ${said(typed)} is no time of day; use one such as 07:00.`)
+    throw new UserError('CM0103', `--by ${said(typed)} is not a time of day; use one such as 07:00.`)
   const moment = new Date(now)
   moment.setHours(Number(hours), Number(minutes), 0, 0)
   if (moment.getTime() <= now) moment.setDate(moment.getDate() + 1)
@@ -162,7 +162,7 @@ export async function fleetList(
   const states = state.map(typed => {
     const known = FLEET_STATES.find(each => each === typed)
     if (known === undefined)
-      throw new UserError('CM0103', `--state ${said(typed)} is no state; use one of ${FLEET_STATES.join(', ')}.`)
+      throw new UserError('CM0103', `--state ${said(typed)} is not a state; use one of ${FLEET_STATES.join(', ')}.`)
     return known
   })
   await using database = await readyDatabase(context, queue)
@@ -302,7 +302,7 @@ function refuseUnbegun({ id, events, state }: FleetSession): void {
   if (events > 0) return
   throw new UserError(
     'CM1109',
-    `${id} has not begun: it ${state === 'running' ? 'is being prepared' : `is ${state}`}.`,
+    `${id} has no log yet: it ${state === 'running' ? 'is being prepared' : `is ${state}`}.`,
     {
       hint: `To follow it: codemachine fleet logs -f ${id}`,
     },

@@ -81,7 +81,7 @@ export async function submit(context: CliContext, words: readonly string[], flag
     if (other !== undefined)
       throw new UserError(
         'CM0102',
-        `${flagOf(other)} and --file cannot stand together; write it into the file, below [defaults].`,
+        `${flagOf(other)} and --file cannot be combined; write this option into the file, below [defaults].`,
       )
     return await readFile(context, flags.file ?? '', checks)
   }
@@ -119,12 +119,15 @@ async function typedRow(
   const { after = null } = flags
   const wish = wishOf(flags, checks)
   if (after !== null && !SESSION_ID.test(after))
-    throw new UserError('CM0103', `--after ${oneLine(after, 60)} is no id of a session; use one such as 20261121_14.`)
+    throw new UserError(
+      'CM0103',
+      `--after ${oneLine(after, 60)} is not the id of a session; use an id such as 20261121_14.`,
+    )
   const said = words.length === 0 ? null : await readText(context, words.join(' '))
   const ofIssue = flags.issue === undefined ? null : await issueTyped(context, flags.issue, said, flags)
   const goal = ofIssue?.text ?? said
   if (goal === null)
-    throw new UserError('CM0104', 'There is no goal; say what to do: codemachine submit "…"', {
+    throw new UserError('CM0104', 'The goal is missing; say what to do: codemachine submit "…"', {
       hint: 'Many at once: codemachine submit --file night.toml',
     })
   const all = {
@@ -208,7 +211,7 @@ async function originOf({ cwd, env }: CliContext): Promise<string> {
   const file = resolve(repository.commonDir, 'config')
   const read = await runGit(setting, ['config', '--file', file, '--no-includes', '--get', 'remote.origin.url'])
   const url = Buffer.from(read.stdout, 'latin1').toString('utf8').trim()
-  if (!read.ok || url === '') throw new UserError('CM1112', `This checkout has no origin; ${NAME_IT}`)
+  if (!read.ok || url === '') throw new UserError('CM1112', `This checkout has no git remote "origin"; ${NAME_IT}`)
   const problem = problemOfRepo(url)
   if (problem !== null) throw new UserError('CM1112', `The origin of this checkout ${problem}; ${NAME_IT}`)
   return url

@@ -126,5 +126,5 @@ export async function fleetPrune(context: CliContext, flags: PruneFlags): Promis
 function ageOf(typed: string): number {
   const ms = parseDuration(typed)
   if (ms !== null) return ms / 1000
-  throw new UserError('CM0103', `--older ${oneLine(typed, 60)} is not a length of time; use one such as 30d or 12h.`)
+  throw new UserError('CM0103', `--older ${oneLine(typed, 60)} is not a duration; use one such as 30d or 12h.`)
 }

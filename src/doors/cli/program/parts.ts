@@ -44,7 +44,9 @@ export function refuseMistypedCommand(words: readonly string[], command: Command
   if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
   throw new UserError('CM0101', sentenceOfUnknown(command, word), {
     hint:
-      words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
+      words.length > 1
+        ? 'If it is a goal, put it in quotes.'
+        : `If "${word}" is a goal, describe it in more than one word.`,
   })
 }
 

@@ -72,9 +72,9 @@ function onlyItsKey(command: Command, name: string, act: (...typed: unknown[]) =
       const takes = command.options.map(({ long }) => long).join(' and ')
       throw new UserError(
         'CM0102',
-        `secret ${name} takes one name, and no option but ${takes}. A value is never an argument.`,
+        `secret ${name} accepts one name, and only these options: ${takes}. Never type the value on the command line.`,
         {
-          hint: 'It is typed hidden, or comes through standard input: codemachine secret set KEY < file',
+          hint: 'Type the value at the hidden prompt, or pipe it in: codemachine secret set KEY < file',
         },
       )
     })

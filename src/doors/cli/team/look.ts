@@ -148,7 +148,10 @@ export async function teamRemove(
   const { removableTeam } = await import('../../../modes/team/start/projects.ts')
   const team = await removableTeam(context, workspace, named)
   if (!yes && (flags.json || !(stdin.isTTY && stdout.isTTY)))
-    throw new UserError('CM0105', 'Nobody can be asked here; --yes removes the project, its records and its secrets.')
+    throw new UserError(
+      'CM0105',
+      'Without a terminal, codemachine cannot ask you; --yes removes the project, its records and its secrets.',
+    )
   const questions = questionsAbout(team)
   const texts = questions.map(({ question }) => question)
   const answers = yes ? texts.map(() => true) : await askEach(context, texts, false)

@@ -272,7 +272,7 @@ function notDone(
   const cause = last?.outcome ?? null
   const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits }) : null
   const hint = cause?.class === 'auth' && engine === 'codex' ? LOG_IN : told
-  return new UserError('CM1013', `${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+  return new UserError('CM1013', `${name} did not finish its task: ${safeText(reason).replace(/\.$/, '')}.`, {
     exitCode: 4,
     ...(hint === null ? {} : { hint }),
   })

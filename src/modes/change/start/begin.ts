@@ -55,13 +55,9 @@ export async function sessionToFollow(records: Records, wanted: string | null): 
   if (wanted !== null) return await findSession(records, wanted)
   const newest = await newestChange(records)
   if (newest !== null) return newest
-  throw new UserError(
-    'CM0605',
-    `There is no change in ${records.directory} that a new one could follow; leave --follow-up out.`,
-    {
-      hint: 'To follow another session, name it: --follow-up <session>. To list the sessions: codemachine list',
-    },
-  )
+  throw new UserError('CM0605', `${records.directory} has no earlier change to continue from; leave --follow-up out.`, {
+    hint: 'To follow another session, name it: --follow-up <session>. To list the sessions: codemachine list',
+  })
 }
 
 /** Returns the newest change here, a running one included, but no mere replay. Null: none. */

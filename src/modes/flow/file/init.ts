@@ -89,7 +89,7 @@ async function stateFor(root: string, { path, text }: TemplateFile, force: boole
     const what = stat.isSymbolicLink() ? 'a link' : 'no regular file'
     throw new UserError(
       'CM1004',
-      `${there} is ${what}, so codemachine does not replace it; remove it, or leave out --force.`,
+      `${there} is ${what}, which codemachine does not replace; remove it, or leave --force out.`,
     )
   }
   if (stat !== null) {
@@ -153,7 +153,7 @@ async function readTemplates(folder: string): Promise<TemplateFile[]> {
   if (files.some(({ path }) => path === 'flow.toml' || /^workflows\/.+\.workflow\.toml$/.test(path))) return files
   throw new UserError(
     'CM1004',
-    `${folder} holds no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
+    `${folder} contains no workflow; put a flow.toml or a workflows/<name>.workflow.toml into it.`,
   )
 }
 
@@ -171,7 +171,7 @@ async function pathsIn(folder: string): Promise<string[]> {
       if (paths.length > MOST_FILES) {
         throw new UserError(
           'CM1004',
-          `${folder} holds more than ${MOST_FILES} files; name a folder that holds only templates.`,
+          `${folder} contains more than ${MOST_FILES} files; name a folder that contains only templates.`,
         )
       }
     }

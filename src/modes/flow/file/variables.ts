@@ -148,7 +148,7 @@ function valuesInJson(text: string, file: string): NamedText[] {
   if (!parsed.ok) throw new UserError('CM1003', `${file}: ${parsed.problem}`)
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new UserError('CM1003', `${file} holds no object; write { "name": "value" }.`)
+    throw new UserError('CM1003', `${file} contains no JSON object; write { "name": "value" }.`)
   }
   return Object.entries(value).map(([name, each]) => {
     if (!isVariableName(name)) throw new UserError('CM1003', `${file}: ${shown(name)} ${NO_NAME}.`)

@@ -69,7 +69,7 @@ export async function flowTyped(
   }
   const [file, ...others] = named
   if (others.length > 0)
-    throw new UserError('CM1002', `${named.length} files have a workflow ${JSON.stringify(typed)}.`, {
+    throw new UserError('CM1002', `${named.length} files contain a workflow named ${JSON.stringify(typed)}.`, {
       hint: `Name the file: ${named.join(', ')}`,
     })
   return file === undefined ? asFile : { file, workflow: typed }

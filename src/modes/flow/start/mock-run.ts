@@ -129,9 +129,9 @@ async function madeScript(
   if (strict && changed !== undefined) {
     throw new UserError(
       'CM1005',
-      `The prompt or the input has changed since ${changed} was recorded, and --strict refuses that.`,
+      `The prompt or the input has changed since ${changed} was recorded, and --strict does not allow that.`,
       {
-        hint: 'Without --strict, codemachine replays it all the same. With --no-mock, it runs for real and is recorded again.',
+        hint: 'Without --strict, codemachine replays the old recording. With --no-mock, the step runs for real and is recorded again.',
       },
     )
   }
@@ -145,7 +145,7 @@ function notPlayable([first, ...others]: readonly Unplayable[]): UserError {
   return new UserError(
     'CM1005',
     `Step ${step.index} (${step.description ?? step.id}) cannot be replayed: ${problem}.${others.length === 0 ? '' : more}`,
-    { hint: 'To run it for real, which records it: add --no-mock' },
+    { hint: 'To run the step for real and record it: add --no-mock' },
   )
 }
 
@@ -168,7 +168,7 @@ async function openSession(
   await mkdir(folder, { mode: 0o700 })
   for (const { step, recording } of played) {
     const text = await bytesOfRecording(directory, recording)
-    if (text === null) throw new UserError('CM1005', `${recording.path} has changed while it was read; try again.`)
+    if (text === null) throw new UserError('CM1005', `${recording.path} changed while codemachine read it; try again.`)
     await writeFile(join(folder, keptRecording(step)), text, { flag: 'wx', mode: 0o600 })
   }
   const steps = script.steps.map(({ recording, ...step }) => ({

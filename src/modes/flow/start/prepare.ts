@@ -163,8 +163,7 @@ export async function readFlowSource(
   const read = await readRegularFile(real, MOST_BYTES)
   if (read.kind === 'too-large')
     throw new UserError('CM1002', `${typed} is larger than 1 MiB, the most that a workflow file may have.`)
-  if (read.kind !== 'bytes')
-    throw new UserError('CM1002', `${typed} is no file that can be read; name a workflow file.`)
+  if (read.kind !== 'bytes') throw new UserError('CM1002', `${typed} cannot be read as a file; name a workflow file.`)
   const text = utf8Text(read.bytes)
   if (text === null) throw new UserError('CM1002', `${typed} is not UTF-8 text; save it as UTF-8.`)
   return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }

@@ -81,7 +81,7 @@ export async function checkFlowPrompt(world: World, records: Records, prompt: st
   const look = await lookIn(world, records)
   const { file, workflow } = await flowTyped(prompt.trim(), look)
   if (workflow === null && !(await pathExists(resolve(directory, file))))
-    throw new UserError('CM1002', `There is no workflow ${oneLine(file, 60)} here, and no such file.`, {
+    throw new UserError('CM1002', `No workflow and no file here is named ${oneLine(file, 60)}.`, {
       hint: 'The workflows of this project: codemachine flow list',
     })
   const { mistakes, missing } = await lookAtFlow(file, { ...look, workflow, given: new Map() })
@@ -254,7 +254,7 @@ async function lastRun(
     if (missing === undefined) return NOTHING_CARRIED
     throw new UserError(
       'CM1006',
-      `There is no earlier run of ${plan.name}, and the steps from "${from}" use the result of step "${missing}". Run it from the beginning.`,
+      `There is no earlier run of ${plan.name}, and the steps from "${from}" need the result of step "${missing}". Run the workflow from its beginning.`,
     )
   }
   const kept = openOutputs(records.sessionFolder(found.id))
@@ -264,7 +264,7 @@ async function lastRun(
     const refuse = (what: string) =>
       new UserError(
         'CM1006',
-        `In the last run of ${plan.name} (${found.id}), step "${id}" has ${what}, but the steps from "${from}" use it. Begin with --from ${id}, or an earlier step.`,
+        `In the last run of ${plan.name} (${found.id}), step "${id}" has ${what}, but the steps from "${from}" need its result. Begin with --from ${id}, or an earlier step.`,
       )
     if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
       if (!needed.has(id)) continue
@@ -336,7 +336,10 @@ function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'r
 async function textOf(root: string, { id }: FlowStep, recording: StepRecording): Promise<string> {
   const { path, hasEvents, bytes } = recording
   if (!hasEvents)
-    throw new UserError('CM1005', `Step "${id}" is replayed (its engine is mock), but ${path} holds no event of codex.`)
+    throw new UserError(
+      'CM1005',
+      `Step "${id}" is replayed (its engine is mock), but its recording ${path} contains no event of codex.`,
+    )
   if (bytes > RECORDING_BYTES)
     throw new UserError('CM1005', `${path} is longer than 16 MiB, the most that a run replays of a step.`)
   const read = await bytesOfRecording(root, recording)

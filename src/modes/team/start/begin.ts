@@ -102,7 +102,7 @@ function enginesIn(
 function refusePattern(directory: string): void {
   const [sign] = directory.match(/[*?[]/) ?? []
   if (sign === undefined) return
-  throw new UserError('CM0209', `${directory} contains "${sign}", and codex's sandbox would read that as a pattern.`, {
+  throw new UserError('CM0209', `${directory} contains "${sign}", which codex's sandbox would read as a pattern.`, {
     hint: 'Rename the folder, or work in another one.',
   })
 }

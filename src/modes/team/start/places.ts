@@ -118,7 +118,7 @@ export async function checkFolder(workspace: string, folder: string): Promise<vo
   if (obstacle === null) return
   throw new UserError(
     'CM1008',
-    obstacle.kind === 'missing' ? `${folder} is gone.` : `${obstacle.path} ${whatIsThere(obstacle)}.`,
+    obstacle.kind === 'missing' ? `${folder} was deleted.` : `${obstacle.path} ${whatIsThere(obstacle)}.`,
   )
 }
 
@@ -234,7 +234,7 @@ async function firstFree(
   }
   throw new UserError(
     'CM1008',
-    `${name}${ending} and ${MOST_NAMES} names after it exist already; say the goal in other words.`,
+    `codemachine finds no free name for the project: ${name}${ending} and ${MOST_NAMES} more exist; name one with --project.`,
   )
 }
 

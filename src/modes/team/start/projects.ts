@@ -220,7 +220,7 @@ function placesOf(workspace: string, named: string): string[] {
 }
 
 function noTeam(named: string): UserError {
-  return new UserError('CM1008', `No team has worked in "${named.slice(0, 200)}".`, {
+  return new UserError('CM1008', `"${named.slice(0, 200)}" is not a project of a team.`, {
     hint: 'The projects here: codemachine team list',
   })
 }

@@ -118,7 +118,7 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   expect(await types(['show', 'it'])).toContain('takes no text')
   expect(await types(['reject'])).toBe('Say what to change: codemachine plan reject "what to change"')
   expect(await types(['show'], { diff: true })).toBe(
-    `Version 1 of ${id} is its first, so there is nothing to compare it with.`,
+    `Version 1 is the first plan of ${id}, so codemachine cannot compare it with an earlier one.`,
   )
 
   expect(await types(['reject', 'another', 'way'], { json: true })).toContain('"code":"done"')
@@ -155,7 +155,9 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   expect(await types(['accept'], { version: '2' })).toBe(`Version 2 of the plan of ${id} has been accepted already.`)
   expect(await types(['accept', '20200101_1'])).toContain('There is no session "20200101_1"')
   expect(await types(['accept'], { diff: true })).toBe('--diff works only with: codemachine plan show')
-  expect(await types(['decline'])).toBe('There is no "plan decline"; use one of show, accept, reject, edit.')
+  expect(await types(['decline'])).toBe(
+    '"plan decline" is not a command; after plan, use one of show, accept, reject, edit.',
+  )
 })
 
 test('the file of the plan is opened in the editor of a person at a terminal, before the session is told', async () => {
@@ -214,7 +216,7 @@ test('a plan of a session that nobody runs any more is answered once that goes o
   const stdout = new PassThrough()
   const context = cliContext(place, { templates, stdout })
   await expect(plan(context, [id, 'accept'], {})).rejects.toMatchObject({
-    message: `Nobody runs ${id}, so its plan cannot be answered now; it asks again when you resume it.`,
+    message: `${id} is not running, so you cannot answer its plan now; it asks you again when you resume it.`,
     hint: `To continue: codemachine resume ${id}`,
     exitCode: 2,
   })
@@ -242,7 +244,7 @@ test.each([
     '--version works only with: codemachine plan show, accept, reject',
   ],
   [['plan', 'reject'], 'codemachine plan reject needs <change...>: what to change'],
-  [['plan', 'abandon'], 'There is no "plan abandon"; use one of show, accept, reject, edit.'],
+  [['plan', 'abandon'], '"plan abandon" is not a command; after plan, use one of show, accept, reject, edit.'],
 ])('where there is no plan, %j is refused in a sentence', async (words, problem) => {
   const { exitCode, stderr, stdout } = await codemachineHere(place, words)
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })

@@ -51,7 +51,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
       '--executor and --no-local cannot be combined; leave one of them out.',
     ],
     ['with an effort of two words', ['--planner-effort', 'very high', 'x'], '--planner-effort is "very high"; use an'],
-    ['from a change that there is not', ['--follow-up', '--', 'x'], 'There is no change in '],
+    ['from a change that there is not', ['--follow-up', '--', 'x'], 'has no earlier change to continue from'],
     ['with a session to follow alone', ['--follow-up', '20260101_1'], 'There is no request; say what to change.'],
     [
       'by the id of a session',

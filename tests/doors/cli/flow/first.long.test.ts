@@ -253,7 +253,7 @@ describe('workflows are looked at', () => {
     const twice = await codemachineHere(place, ['show', 'commit_flow'], { program: 'codex-flow' })
     expect(twice).toMatchObject({
       exitCode: 2,
-      stderr: `codex-flow: 2 files have a workflow "commit_flow". (CM1002)\n  Name the file: .codex-flow/flow.toml, ${COMMIT}\n`,
+      stderr: `codex-flow: 2 files contain a workflow named "commit_flow". (CM1002)\n  Name the file: .codex-flow/flow.toml, ${COMMIT}\n`,
     })
     await rm(join(place.directory, '.codex-flow/flow.toml'))
     expect(await prints('show', 'commit_flow')).toContain(`of ${COMMIT}`)

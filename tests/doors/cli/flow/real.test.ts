@@ -111,7 +111,10 @@ test('a queued workflow, by its name, becomes a session of the queue and runs fo
   const nameless = await queue()
   expect([nameless.exitCode, nameless.stderr]).toEqual([2, expect.stringContaining('name a workflow')])
   const unknown = await queue('nothing')
-  expect([unknown.exitCode, unknown.stderr]).toEqual([2, expect.stringContaining('There is no workflow nothing here')])
+  expect([unknown.exitCode, unknown.stderr]).toEqual([
+    2,
+    expect.stringContaining('No workflow and no file here is named nothing'),
+  ])
   expect((await queue('notes')).stdout).toBe('Queued as 000001 (flow): notes\n')
   const { exitCode, stdout } = await codemachine(scene.place, ['queue', 'run', '--json', '--no-keep-awake'])
   expect(exitCode).toBe(0)

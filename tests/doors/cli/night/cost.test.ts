@@ -50,7 +50,7 @@ describe('a limit of cost', () => {
     const without = await startNight(scene, ['--max-cost', '4', 'build X']).run.ended
     expect([without.exitCode, without.stderr]).toEqual([
       2,
-      expect.stringContaining('There are no prices, so --max-cost cannot be enforced.'),
+      expect.stringContaining('Your settings have no prices, so --max-cost cannot be enforced.'),
     ])
     await using priced = await openScene([round('true')], { person: PRICES })
     const other = await startNight(priced, ['--max-cost', '4', '-m', 'other', 'build X']).run.ended

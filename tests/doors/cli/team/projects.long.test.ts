@@ -48,14 +48,15 @@ test('the projects of a workspace are listed with what came of them, shown whole
   })
   expect(await here(['show', 'nothing'])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: No team has worked in "nothing". (CM1008)\n  The projects here: codemachine team list\n',
+    stderr: 'codemachine: "nothing" is not a project of a team. (CM1008)\n  The projects here: codemachine team list\n',
   })
   await symlink(scene.project(), join(place.directory, 'link'))
   expect((await here(['rm', 'link', '--yes'])).exitCode).toBe(2)
 
   expect(await here(['rm', name])).toMatchObject({
     exitCode: 2,
-    stderr: 'codemachine: Nobody can be asked here; --yes removes the project, its records and its secrets. (CM0105)\n',
+    stderr:
+      'codemachine: Without a terminal, codemachine cannot ask you; --yes removes the project, its records and its secrets. (CM0105)\n',
   })
   expect(await here(['rm', name], { tty: true, input: 'n\n\nno\n' })).toMatchObject({
     exitCode: 0,
@@ -92,7 +93,7 @@ test('a project whose records were removed, and whose secrets stay, stands in th
   })
   expect(await here(['team', 'show', basename(path)])).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('No team has worked in '),
+    stderr: expect.stringContaining('is not a project of a team.'),
   })
   expect(await here(['secret', 'list'])).toMatchObject({ exitCode: 0, stderr: '' })
   expect((await here(['secret', 'list', '-C', path])).stdout).toContain('SERVICE_API_KEY')
@@ -127,7 +128,10 @@ test('what is kept of a project is removed later by its name, though its directo
   const rest = await codemachineHere(place, ['team', 'rm', path, '--yes'])
   expect(rest).toMatchObject({ exitCode: 0, stdout: 'Removed: records, secrets.\n', stderr: '' })
   expect(readdirSync(join(place.home, '.codemachine', 'state')).filter(each => each.startsWith('greet'))).toEqual([])
-  expect(await remove('')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('No team has worked in ') })
+  expect(await remove('')).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('is not a project of a team.'),
+  })
 })
 
 promise('T13')
@@ -200,7 +204,7 @@ test('a project that waits for a secret is listed with the line to type: first t
   expect(stored).toContain(`\n    to continue: codemachine resume ${at}\n`)
   expect(await codemachineHere(place, ['resume'])).toMatchObject({
     exitCode: 2,
-    stderr: `codemachine: No session in ${place.directory} can be resumed. (CM0605)\n  To see and continue the projects of teams: codemachine team list\n`,
+    stderr: `codemachine: No session in ${place.directory} can be resumed. (CM0605)\n  To list the projects of teams: codemachine team list\n`,
   })
   const review = await scene.command(['team', 'review', '--project', scene.project(), '--no-keep-awake']).ended
   expect(review.exitCode, review.stderr).toBe(0)

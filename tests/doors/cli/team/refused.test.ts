@@ -105,7 +105,7 @@ test('a workspace in which projects is a file or a link is refused, and so is a 
   for (const command of ['show', 'rm']) {
     expect(await there(command, '../work')).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('No team has worked in "../work".'),
+      stderr: expect.stringContaining('"../work" is not a project of a team.'),
     })
   }
 })
@@ -121,7 +121,7 @@ test('a workspace or a project whose path codex would take for a pattern is refu
   ]) {
     expect(await codemachineHere(other, ['team', ...args, 'greet somebody'])).toMatchObject({
       exitCode: 2,
-      stderr: `codemachine: ${folder} contains "[", and codex's sandbox would read that as a pattern. (CM0209)\n  Rename the folder, or work in another one.\n`,
+      stderr: `codemachine: ${folder} contains "[", which codex's sandbox would read as a pattern. (CM0209)\n  Rename the folder, or work in another one.\n`,
     })
   }
   expect([await readdir(folder), await readdir(other.directory)]).toEqual([[], before])

@@ -45,7 +45,7 @@ test('a fresh clone without records proves a signed bundle, and then names the c
   await using other = await elsewhere(place)
   const args = ['verify', '--certificate', bundle, '--signers', signers]
   const unasked = await codemachineHere(other, args)
-  expect([unasked.exitCode, unasked.stderr]).toEqual([2, expect.stringContaining('Nobody can confirm these commands')])
+  expect([unasked.exitCode, unasked.stderr]).toEqual([2, expect.stringContaining('you cannot confirm these commands')])
   const proved = await codemachineHere(other, [...args, '--yes'])
   expect(proved.stdout).toMatch(/^origin: signed by ann@example\.com \(SHA256:/)
   expect(proved.stdout).toContain('\nsubject: the files here (commit ')
@@ -94,7 +94,7 @@ test('a bundle that was tampered with, is of another signer or repository, or wa
   expect(await refused(bare.replaceAll('workspace-write', 'danger-full-access'))).toContain('without a sandbox')
   await using foreign = await done()
   const stranger = bare.replaceAll(git(place, 'rev-parse', 'HEAD^{tree}'), 'c'.repeat(40))
-  expect(await refused(stranger)).toContain('is of another repository')
+  expect(await refused(stranger)).toContain('belongs to another repository')
   expect(git(foreign, 'status', '--porcelain')).toBe('')
 })
 
@@ -121,7 +121,7 @@ test('a note on a commit that is gone is one sentence', async () => {
   git(place, 'gc', '-q', '--prune=now')
   expect(() => git(place, 'cat-file', '-e', gone)).toThrow()
   const { exitCode, stdout, stderr } = await codemachineHere(place, ['verify', '--note', '--no-run'])
-  const said = `Notes of codemachine are on other commits, such as ${gone.slice(0, 12)}, which HEAD does not come from.`
+  const said = `Neither HEAD nor a commit before it has a note of codemachine; other commits have, such as ${gone.slice(0, 12)}.`
   expect([exitCode, stdout, stderr]).toEqual([2, '', expect.stringContaining(said)])
 })
 

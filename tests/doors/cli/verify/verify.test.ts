@@ -310,7 +310,9 @@ test('the copy in the work directory, which an agent can write, is not believed'
 
 test('nothing is verified while a session runs, or without one that is done', async () => {
   await using place = await makePlace('')
-  await expect(runVerify(place)).rejects.toThrow('is done and has a certificate, so there is nothing to verify')
+  await expect(runVerify(place)).rejects.toThrow(
+    'has a certificate, because none is done. So there is nothing to verify',
+  )
   const records = await endSession(place, [CHECK])
   await using _ = await takeRunLock(records.lock, { platform: process.platform, pid: process.pid, now: new Date() })
   await expect(runVerify(place)).rejects.toMatchObject({ exitCode: 6 })

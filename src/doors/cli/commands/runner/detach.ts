@@ -28,11 +28,14 @@ export async function detach(
   const { own, signal, stdout, stderr } = context
   const [alone] = [...(flags.dryRun ? ['--dry-run'] : []), ...(flags.mock ? ['--mock'] : [])]
   if (alone !== undefined)
-    throw new UserError('CM0102', `${alone} starts nothing that could continue; leave --detach out.`)
+    throw new UserError(
+      'CM0102',
+      `${alone} starts no session, so nothing can run in the background; leave --detach out.`,
+    )
   if (flags.issue !== undefined && !flags.yes)
     throw new UserError(
       'CM0105',
-      'A run without this terminal cannot ask about the issue; add --yes, or leave --detach out.',
+      'With --detach, codemachine cannot ask you to confirm the issue; add --yes, or leave --detach out.',
     )
   if (name === 'start') {
     const { askBeforeStart } = await import('../run.ts')

@@ -132,9 +132,12 @@ export async function serviceRun(context: CliContext, { web = false }: { web?: b
       const { text, code } = readShownError(await readFile(log, 'utf8').catch(() => ''))
       await rm(log, { force: true })
       const [first = ''] = text.split('\n')
-      throw new UserError(code ?? 'CM0811', first === '' ? `It ended with exit code ${start.exitCode}.` : first)
+      throw new UserError(
+        code ?? 'CM0811',
+        first === '' ? `The session ended with exit code ${start.exitCode}.` : first,
+      )
     }
-    if (start.kind === 'failed' || pid === null) throw new UserError('CM0811', 'It could not be started.')
+    if (start.kind === 'failed' || pid === null) throw new UserError('CM0811', 'The session could not be started.')
     if (start.kind === 'told') say(`${records.directory}: ${start.message.session}, codemachine attach shows it`)
     return { pid, exited }
   }
@@ -186,7 +189,7 @@ function serviceHere(
   if (service !== null) return service
   throw new UserError(
     'CM0811',
-    `There is no service for this system (${platform}); only for Linux (systemd) and macOS (launchd).`,
+    `codemachine has a service for Linux (systemd) and macOS (launchd), but not for this system (${platform}).`,
     {
       hint: 'In a terminal, or from a task of your own: codemachine service run',
     },

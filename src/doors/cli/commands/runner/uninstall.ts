@@ -32,7 +32,7 @@ export async function uninstall(context: CliContext, flags: UninstallFlags): Pro
   if (!flags.dryRun && !flags.yes && !canAsk) {
     throw new UserError(
       'CM0105',
-      'Nobody can confirm here what to remove. Use --dry-run to see it, or --yes to remove all of it.',
+      'Without a terminal, you cannot choose what to remove. Use --dry-run to list everything, or --yes to remove everything.',
     )
   }
   const found = await findLeftovers(context)

@@ -274,9 +274,9 @@ function refuseOther(running: ServedPage, { host, name = [], cert, key }: WebFla
   if (other.length === 0) return
   throw new UserError(
     'CM0804',
-    `The page is already served, at ${addressOfPage(running)}, and not with ${other.join(', ')}.`,
+    `The page is already served at ${addressOfPage(running)}, but without ${other.join(', ')}.`,
     {
-      hint: 'To change that: codemachine web stop, then this again. A link to the running page: codemachine web link',
+      hint: 'To change that: codemachine web stop, then repeat this command. A link to the running page: codemachine web link',
     },
   )
 }
@@ -289,7 +289,7 @@ function portOf(typed: string | undefined): number | null {
   if (typed === undefined) return null
   const port = /^\d{1,5}$/.test(typed) ? Number(typed) : Number.NaN
   if (port <= 65_535) return port
-  throw new UserError('CM0103', `--port is "${oneLine(typed, 40)}"; use a number from 0 to 65535.`)
+  throw new UserError('CM0103', `--port is "${oneLine(typed, 40)}", but must be a number from 0 to 65535.`)
 }
 
 async function certificateOf({ cert, key }: WebFlags): Promise<{ cert: string; key: string } | null> {
