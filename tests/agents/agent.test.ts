@@ -104,7 +104,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
     [
       'two agents of one name in two files',
       { sub: [agent({ name: 'master-mind' })] },
-      /\/sub\.agents\.js: agents\[0\]\.name is "master-mind", like that of one in .+\/main\.agents\.js; /,
+      /\/sub\.agents\.js: agents\[0\]\.name is "master-mind", the same as one in .+\/main\.agents\.js; /,
     ],
     [
       'two agents whose memory would be one file',

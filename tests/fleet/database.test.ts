@@ -65,7 +65,7 @@ describe('the address of the database', () => {
     async mode => {
       const address = `postgres://db.example/fleet?sslmode=${mode}`
       const { message } = await problemOf(open(of(address)))
-      expect(message).toContain(`--queue says sslmode=${mode}, but db.example is another machine`)
+      expect(message).toContain(`--queue contains sslmode=${mode}, but the connection to db.example, another machine`)
       // What the rest of the address says of the host counts.
       await problemOf(open(of(`postgres://127.0.0.1/fleet?host=db.example&sslmode=${mode}`)))
       await problemOf(open(of(`postgres:///fleet?sslmode=${mode}`), { PGHOST: 'db.example' }))

@@ -90,7 +90,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     const [first, second] = [await scene.take(), await scene.take()]
     expect(await scene.type('report', first.id)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('has not begun: it is being prepared'),
+      stderr: expect.stringContaining('has no log yet: it is being prepared'),
     })
     for (const each of [first, second]) await scene.happens(each, created(), started(1), ended(1, worked), over(done))
     await scene.end(first, { report: '# Done, as its worker says\n' })
@@ -115,7 +115,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`copies of a fleet's sessions${WITHOUT_
     ])
     expect(refused).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('is the copy of a session of a fleet'),
+      stderr: expect.stringContaining('is only a copy of a session of a fleet'),
     })
     expect(refused.stderr).toContain('codemachine fleet retry')
   })

@@ -110,8 +110,8 @@ test('a template that cannot be used is refused when the project is opened', asy
     openIn({ place }, { templates: [template as TemplateKind] }).catch((error: unknown) => error)
   const cases: [object, RegExp][] = [
     [{ ...kind, name: 'goal' }, /Another template is already named "goal"/],
-    [{ ...kind, name: '../x' }, /cannot be named "\.\.\/x"/],
-    [{ ...kind, name: 7 }, /cannot be named "7"/],
+    [{ ...kind, name: '../x' }, /"\.\.\/x" is not a valid name/],
+    [{ ...kind, name: 7 }, /"7" is not a valid name/],
     [{ ...kind, open: undefined }, /"relay" has no function "open"/],
     [{ ...kind, defaultRounds: 9 }, /"relay" has no function "defaultRounds"/],
     [{ ...kind, parts: null }, /"relay" has no "parts"/],

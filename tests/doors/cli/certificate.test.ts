@@ -94,7 +94,7 @@ test('a private key that rounds can read signs nothing, by itself or by its publ
   const unknown = await codemachineHere(place, ['certificate', '--sign', `${secret}.pub`])
   expect(unknown.stderr).toContain(`ssh-keygen could not sign with ${secret}.pub`)
   const none = await codemachineHere(place, ['certificate', '--sign', 'key::ssh-rsa nothing'])
-  expect(none.stderr).toContain('key:: is no ssh key')
+  expect(none.stderr).toContain('key:: is not an ssh key')
   await using plain = await makePlace('', { git: false })
   await endSession(plain, [])
   const env = { PATH: join(plain.root, 'none') }

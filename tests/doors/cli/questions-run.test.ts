@@ -67,7 +67,7 @@ test('what an agent asks at night is there in the morning, and an answer that is
   const again = await scene.run('questions', 'answer', 'Q1', 'SQLite')
   expect([again.exitCode, again.stderr]).toEqual([
     2,
-    expect.stringMatching(/_1\/Q1 was answered at .+: Postgres \(CM0615\)\n/),
+    expect.stringMatching(/You answered .+_1\/Q1 at .+: Postgres \(CM0615\)\n/),
   ])
 })
 

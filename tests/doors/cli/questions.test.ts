@@ -142,7 +142,7 @@ test('a question that is answered already is left alone unless that is meant, an
   await using here = await place()
   await run(here, 'questions', 'answer', 'Q2', 'small')
   await expect(run(here, 'questions', 'answer', 'Q2', 'large')).rejects.toMatchObject({
-    message: expect.stringMatching(/^20261120_1\/Q2 was answered at \d{4}-.+Z: small$/),
+    message: expect.stringMatching(/^You answered 20261120_1\/Q2 at \d{4}-.+Z: small$/),
     hint: 'To answer it again: codemachine questions answer --again 20261120_1/Q2 "…"',
     exitCode: 2,
   })

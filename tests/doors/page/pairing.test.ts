@@ -40,7 +40,7 @@ test('a device that types the code is let in with the right that the host gives,
   expect(given?.device).toMatchObject({ name: 'phone', right: 'look' })
   expect(await access.deviceOf(given?.key ?? '')).toMatchObject({ name: 'phone' })
   expect((await states.next()).value).toEqual({ state: 'over', how: 'let-in' })
-  await expect(all.answer(id, 'steer')).rejects.toThrow('This request has ended')
+  await expect(all.answer(id, 'steer')).rejects.toThrow('This request to pair has ended')
 })
 
 test('a device that the host refuses, or is too late to let in, gets no key', async () => {
@@ -53,7 +53,7 @@ test('a device that the host refuses, or is too late to let in, gets no key', as
   const waiting = all.ask(late.code, named('phone'), signal)
   await clock.advance(5 * 60_000 + 1_000)
   expect(await waiting).toBeNull()
-  await expect(all.answer(late.id, 'steer')).rejects.toThrow('This request has ended')
+  await expect(all.answer(late.id, 'steer')).rejects.toThrow('This request to pair has ended')
   const old = all.begin(host.id)
   await clock.advance(5 * 60_000 + 1_000)
   await expect(all.ask(old.code, named('phone'), signal)).rejects.toThrow('No device shows this code')

@@ -214,7 +214,7 @@ test('an input that is not what was recorded is told in one line, and refused wi
   expect(sessions).toHaveLength(2)
   await expect(run(place, plan('+b'), { strict: true })).rejects.toMatchObject({
     exitCode: 2,
-    message: expect.stringContaining(`${DEBUG_FOLDER}/1-a.json was recorded, and --strict refuses that`),
+    message: expect.stringContaining(`${DEBUG_FOLDER}/1-a.json was recorded, and --strict does not allow that`),
   })
   expect(await sessionsOf(place)).toEqual(sessions)
 })

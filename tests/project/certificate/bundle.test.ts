@@ -60,7 +60,7 @@ test('a bundle that was cut, is of something else, or has too much is refused in
     ['', 'contains no session of codemachine'],
     [await text(VERIFIED, SESSION, SESSION), 'contains several sessions'],
     [await text(VERIFIED, other), 'was changed: its files are not the files of its session'],
-    [await text({ ...VERIFIED, subject: many }, SESSION), 'line 1, has 10000 subjects; at most 100'],
+    [await text({ ...VERIFIED, subject: many }, SESSION), 'line 1, has 10000 subjects, but a statement has at most 100'],
     [await text(VERIFIED, newer), 'line 2, is of a newer codemachine'],
     [whole.replace(/"sig":"[^"]*"/, '"sig":"?"'), 'line 1, is damaged: its payload'],
     ['{}\n'.repeat(1001), 'has 1001 lines'],
@@ -73,5 +73,5 @@ test('a file of 50 MB, and one that is not there, are refused before they are re
   const path = join(place.root, 'big.jsonl')
   await writeFile(path, Buffer.alloc(50_000_000, 32))
   await expect(readBundleFile(path)).rejects.toThrow('big.jsonl is longer than 8388608 bytes')
-  await expect(readBundleFile(join(place.root, 'none.jsonl'))).rejects.toThrow('is not there; name the file')
+  await expect(readBundleFile(join(place.root, 'none.jsonl'))).rejects.toThrow('does not exist; name the file')
 })

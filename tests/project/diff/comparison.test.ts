@@ -30,7 +30,7 @@ test.each([
   ['before-rewind-1', '20261121_1', { kind: 'between', from: 'before-rewind-1', to: 'now' }],
 ])('/diff %s means what codemachine diff would, a number alone the round', (typed, session, states) => {
   expect(statesTyped(typed, session)).toEqual(states)
-  expect(() => statesTyped('1 2 3', session)).toThrow('/diff takes a round, a savepoint or two of them')
+  expect(() => statesTyped('1 2 3', session)).toThrow('/diff accepts one or two rounds or savepoints')
 })
 
 test('every kind of change is one file with its lines: renamed, of another mode, a link, not text, gone, with any name', async () => {

@@ -108,7 +108,7 @@ describe('files that hold a secret', () => {
   test('are at most 200: what is gone makes room, and of more the first are hidden, and a sentence says so', async () => {
     const secrets = openSecrets(folder)
     const files = Array.from({ length: 201 }, (_, n) => `file-${n}`)
-    await expect(secrets.hide(files)).rejects.toThrow('More than 200 files hold a secret')
+    await expect(secrets.hide(files)).rejects.toThrow('More than 200 files contain a secret')
     expect(secrets.hidden()).toEqual(files.slice(0, 200))
     await secrets.hide(['another'], path => path !== 'file-7')
     expect(secrets.hidden()).toEqual([...files.slice(0, 200).filter(path => path !== 'file-7'), 'another'])

@@ -241,7 +241,7 @@ describe('a directory that will not do', () => {
 
   it('is refused where the session is there already, which stays as it is', async () => {
     const place = await create('First')
-    await expect(create('Second')).rejects.toThrow(`${place.folder} is there already;`)
+    await expect(create('Second')).rejects.toThrow(`${place.folder} already exists;`)
     expect(await readFile(place.main, 'utf8')).toContain('First')
     expect(await readFile(join(place.lastGood, 'MAIN.md'), 'utf8')).toContain('First')
   })

@@ -84,7 +84,7 @@ test('a bundle that was tampered with, is of another signer or repository, or wa
   })
   expect(await refused(tampered, '--signers', signers)).toContain('was changed after it was signed')
   await writeFile(join(other.root, 'nobody'), '')
-  expect(await refused(text, '--signers', join(other.root, 'nobody'))).toContain('which is no signer in')
+  expect(await refused(text, '--signers', join(other.root, 'nobody'))).toContain('which is not in the list of signers')
   const bare = text
     .trimEnd()
     .split('\n')
