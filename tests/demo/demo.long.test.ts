@@ -140,7 +140,7 @@ describe('the demo of a goal', () => {
     const tampered = await runner.step(head, { REQUIRE: 'proved' })
     expect([tampered.exitCode, tampered.summary]).toEqual([
       2,
-      expect.stringContaining('was changed after it was signed'),
+      expect.stringContaining('signed it: the signature no longer matches'),
     ])
   })
 })

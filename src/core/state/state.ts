@@ -519,6 +519,11 @@ export function modelNow({ modelInUse, model, ...of }: SessionState): string | n
   return modelInUse ?? (of.providerInUse === null && sourceInUse(of) !== null ? null : model)
 }
 
+/** Names the provider or engine of a model: `from ollama`; null: none, or it has the name of the model. Pure. */
+export function fromSource(model: string | null, source: string | null): string | null {
+  return source === null || source === model ? null : `from ${source}`
+}
+
 /** Returns true if the session is a call, which is never the session of its work directory. Pure. */
 export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.isCall ?? false

@@ -79,7 +79,7 @@ function factsOf(facts: StartFacts, now: number): Fact[] {
     plain('Model', model && modelInWords(model, usualModel), 80),
     ...(codex?.kind === 'missing' ? [] : [plain('Codex', codex && safe(codex.version), 60)]),
     ...(codex?.kind === 'missing' ? [] : [loginFact(login)]),
-    ...(wouldProve ? [plain('Proof', `nothing proves your goal. ${safe(wouldProve)}`, 45)] : []),
+    ...(wouldProve ? [plain('Proof', `nothing checks your goal. ${safe(wouldProve)}`, 45)] : []),
     ...(queue?.length === 0 ? [] : [plain('Queue', queue && queueInWords(queue), 50)]),
     ...(resumable ?? []).map((session, index) => {
       const text = sessionInWords(session, now) + (index === 0 ? ' · /resume' : '')
@@ -94,14 +94,14 @@ function safe(text: string): string {
 
 function branchOf({ git }: StartFacts): string | null {
   if (git === null) return null
-  if (git.kind === 'none') return 'no git'
+  if (git.kind === 'none') return 'not a git repository'
   return git.branch === null ? 'none is checked out' : safe(git.branch)
 }
 
 /** `gpt-5.5, codex's default, effort high`. */
 function modelInWords({ model, effort, provider }: NonNullable<StartFacts['model']>, usual: string | null): string {
   const ofCodex = usual === null ? "codex's default" : `${safe(usual)}, codex's default`
-  const named = provider === null || provider === CODEX ? ofCodex : `that of ${safe(provider)}`
+  const named = provider === null || provider === CODEX ? ofCodex : `the model of ${safe(provider)}`
   const name = model === null ? named : safe(model)
   return effort === null ? name : `${name}, effort ${safe(effort)}`
 }

@@ -1,5 +1,5 @@
 import type { ContextFacts } from '../../core/shapes/context.ts'
-import { modelNow, type SessionState, sourceInUse, type TemplateView } from '../../core/state/state.ts'
+import { fromSource, modelNow, type SessionState, sourceInUse, type TemplateView } from '../../core/state/state.ts'
 import type { BoardMark, BoardRow, CardFact, StepName } from '../../core/view.ts'
 import { formatCount, formatSpan } from '../../tell/words/numbers.ts'
 import { formatTimes, howItEnded } from './execution/rounds.ts'
@@ -213,8 +213,7 @@ function rowOf(record: TaskRecord, own: ChangeWork, session: SessionState | null
 function whoWorks(own: ChangeWork, session: SessionState): string | null {
   if (session.running === null) return null
   const name = modelNow(session)
-  const source = sourceInUse(session)
-  const provider = source === null ? null : `of ${source}`
+  const provider = fromSource(name, sourceInUse(session))
   return [name, provider].filter(each => each !== null).join(' ') || (own.execution.fixing?.by ?? null)
 }
 

@@ -63,7 +63,7 @@ function unprovedIn({ certificate, signer, ran }: CheckedBundle): string[] {
     ...(ran ? [] : ['That its commands pass: they did not run here.']),
     ...(contract === undefined ? ['The sentences of the goal: it had no contract.'] : []),
     ...open.map(({ id, state, quote }) => `${id} (${wordsForNamedState(state)}): ${quote}`),
-    ...(contract?.uncovered ?? []).map(piece => `In no sentence: ${piece}`),
+    ...(contract?.uncovered ?? []).map(piece => `Not covered by any sentence: ${piece}`),
     ...(contract?.behind === undefined ? [] : [`Asked for later: ${contract.behind}`]),
     ...made.map(({ name }) => `That ${name} fails without the work.`),
     ...(review?.agreed === true ? [] : ['That a reviewer agrees to these files.']),

@@ -2,6 +2,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
 import type { SandboxProblem } from '../../core/engine.ts'
+import { fromSource } from '../../core/state/state.ts'
 import {
   type CodexBinary,
   type CodexHome,
@@ -178,7 +179,8 @@ function configFindings(warnings: readonly string[], { path }: CodexHome): Findi
 function modelFinding(threadStart: unknown): Finding {
   const { model, modelProvider, reasoningEffort } = Object(threadStart)
   const effort = typeof reasoningEffort === 'string' ? `, effort ${reasoningEffort}` : ''
-  return ok('model', `${model} of ${modelProvider}${effort}`)
+  const from = fromSource(model, modelProvider)
+  return ok('model', `${model}${from === null ? '' : ` ${from}`}${effort}`)
 }
 
 function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settings }: Asked): Finding {

@@ -69,11 +69,11 @@ async function programOf(program: string, options: CommandOptions): Promise<stri
   if (found.path !== null || found.passedOver.length > 0)
     return {
       kind: 'command-unsafe',
-      sentence: `The notification command ${shown} is not run, because agents can change it. Move it elsewhere.`,
+      sentence: `codemachine does not run the notification command ${shown}, because agents can change it. Move it out of their reach.`,
     }
   return {
     kind: 'command-missing',
-    sentence: `The notification command ${shown} does not exist${path === null ? '' : ', or may not be run'}; correct notify.command in the settings.`,
+    sentence: `The notification command ${shown} does not exist${path === null ? '' : ', or is not executable'}; correct notify.command in the settings.`,
   }
 }
 

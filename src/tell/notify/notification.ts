@@ -304,7 +304,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
     case 'waiting': {
       if ('about' in facts) return inWordsAbout(facts, at)
       const until = Date.parse(facts.until)
-      const message = `It continues in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
+      const message = `The session continues in ${formatSpan(until - Date.parse(at))} (${wordsForCause(facts.cause)}).`
       return { title: `waiting until ${timeOf(until)}`, message }
     }
     case 'stuck': {
@@ -317,7 +317,10 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
       return { title: `round ${facts.round} ended`, message: `${wordsForCause(facts.roundOutcome)}; ${changed}` }
     }
     case 'paused':
-      return { title: 'paused', message: `To continue, type: codemachine unpause.${pauseEnd(facts)}` }
+      return {
+        title: 'paused',
+        message: `The session is paused. To continue, type: codemachine unpause.${pauseEnd(facts)}`,
+      }
     default:
       return unreachable(facts)
   }
@@ -325,7 +328,7 @@ function inWords(facts: NotificationFacts, at: string, state: SessionState): { t
 
 function pauseEnd({ until, how }: Extract<NotificationFacts, { event: 'paused' }>): string {
   const at = timeOf(Date.parse(until))
-  return how === 'goes-on' ? ` Otherwise it continues by itself at ${at}.` : ` Otherwise it ends at ${at}.`
+  return how === 'goes-on' ? ` Without that, it continues by itself at ${at}.` : ` Without that, it ends at ${at}.`
 }
 
 const REASON_CHARS = 500
@@ -340,19 +343,22 @@ function inWordsAbout(
       if ('version' in facts) {
         const question = plainLine(facts.question, REASON_CHARS)
         const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
-        const how = `To see it, type: codemachine plan. To accept it: codemachine plan accept --version ${facts.version}.`
-        return { title: 'the plan waits for you', message: `${question} ${how} It waits for at most ${left}.` }
+        const how = `To see the plan, type: codemachine plan. To accept it: codemachine plan accept --version ${facts.version}.`
+        return {
+          title: 'the plan waits for you',
+          message: `${question} ${how} The session waits at most ${left} for you.`,
+        }
       }
       return {
         title: 'the plan waits for you',
-        message: `It has ${formatCount(facts.tasks, 'task')}. To start the build, type: codemachine unpause.`,
+        message: `The plan has ${formatCount(facts.tasks, 'task')}. To start the build, type: codemachine decide accept.`,
       }
     case 'decision': {
       const ids = facts.choices.map(({ id }) => id).join('|')
       const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
       const then =
         facts.default === null
-          ? `It waits for at most ${left}.`
+          ? `The session waits at most ${left} for you.`
           : `After ${left}, codemachine chooses "${facts.default}".`
       const question = plainLine(facts.question, REASON_CHARS)
       return { title: 'you decide', message: `${question} To answer, type: codemachine decide ${ids}. ${then}` }
@@ -360,7 +366,7 @@ function inWordsAbout(
     case 'task':
       return {
         title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,
-        message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest continues without it.`,
+        message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The other tasks continue.`,
       }
     case 'engine':
       return {
@@ -369,7 +375,7 @@ function inWordsAbout(
       }
     case 'remote':
       return {
-        title: `${plainLine(facts.provider, NAME_CHARS)} does not answer, so your code goes to a remote model`,
+        title: `${plainLine(facts.provider, NAME_CHARS)} does not answer, so a remote model continues and gets your code`,
         message: `${plainLine(facts.reason, REASON_CHARS)} To stop that, type: codemachine stop --now. With when_away = "wait", codemachine waits for the server instead.`,
       }
     default:

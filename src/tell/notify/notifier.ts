@@ -139,12 +139,12 @@ function isWanted(notification: Notification, { events }: NotifySettings): boole
 }
 
 function dropped({ name }: Channel): DeliveryProblem {
-  const sentence = `Notifications come too fast for the ${name}, and some were dropped.`
+  const sentence = `The ${name} is too slow for the notifications, so some were not sent.`
   return { kind: `${name}-dropped`, sentence }
 }
 
 function cutShort({ name }: Channel): DeliveryProblem {
-  const sentence = `The notification ${name} took too long at the end, and the last notification may not have arrived.`
+  const sentence = `The ${name} for notifications did not finish in time, so the last notification may be missing.`
   return { kind: `${name}-cut-short`, sentence }
 }
 

@@ -76,7 +76,7 @@ function versionsOf(id: string, { controls }: ContractState) {
 
 /** What of the goal is in no sentence, a line each. */
 export function uncoveredInWords({ uncovered }: ReportContract): string[] {
-  return uncovered.slice(0, 5).map(piece => `In no sentence: ${piece.replace(/\s+/g, ' ')}`)
+  return uncovered.slice(0, 5).map(piece => `Not covered by any sentence: ${piece.replace(/\s+/g, ' ')}`)
 }
 
 /** The first section of a report in Markdown: each sentence, how it stands, and what shows that. */

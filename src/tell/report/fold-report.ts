@@ -238,7 +238,7 @@ export class ReportFold {
       case 'item-completed':
         if (event.instance === undefined) this.#noteLastWords(event.item)
         if (event.item.kind === 'command' && event.item.cutOffMs !== undefined)
-          this.#remark(`Round ${event.round} ended while this ran: ${shownCommand(event.item.command)}`)
+          this.#remark(`Round ${event.round} ended while this command still ran: ${shownCommand(event.item.command)}`)
         break
       case 'plan-updated':
         this.#rest.plan = event.steps.slice(0, MOST_STEPS).map(({ step, status }) => ({ step: clip(step), status }))
@@ -313,7 +313,7 @@ export class ReportFold {
 function wordsForGoal({ round, file, how, found, restored }: RecordedOf<'goal-restored'>): string {
   const what = file === 'MAIN.md' ? 'the goal in MAIN.md' : clipName(file)
   const back = restored ? 'it was restored' : 'it could not be restored'
-  return `After round ${round} ${what} was found ${how}, and ${back}.${found === null ? '' : ` What stood there: ${found}`}`
+  return `After round ${round}, ${what} was ${how}, and ${back}.${found === null ? '' : ` The changed text: ${found}`}`
 }
 
 function tasksOf({ done, total, left = [] }: NonNullable<RecordedOf<'round-ended'>['tasks']>): ReportData['tasks'] {

@@ -65,7 +65,7 @@ export class TroubleSoFar {
         this.#endWait(event.at)
         break
       case 'engine-changed':
-        this.#add('limit', event, { from: event.at, cause: `${event.from} gave way to ${event.to}: ${event.why}` })
+        this.#add('limit', event, { from: event.at, cause: `${event.to} took over from ${event.from}: ${event.why}` })
         break
       case 'held':
         this.#held ??= this.#begin('held', { at: event.at }, causeOfHold(after))
@@ -164,7 +164,7 @@ export class TroubleSoFar {
   #followNetwork(event: Recorded, before: SessionState, after: SessionState): void {
     if (before.offlineSince === null && after.offlineSince !== null) {
       const round = after.running?.round ?? null
-      this.#offline = this.#begin('failure', { at: event.at, round }, 'the network was away; codex kept trying')
+      this.#offline = this.#begin('failure', { at: event.at, round }, 'the network was down; codex kept trying')
     }
     if (after.offlineSince !== null || this.#offline === null) return
     this.#offline.to = event.at
@@ -177,7 +177,7 @@ export class TroubleSoFar {
     this.#endWait(from)
     this.#endHold(from)
     if (before.ended === null) {
-      this.#add('cut-off', { at }, { from, cause: 'codemachine was cut off, and resumed' })
+      this.#add('cut-off', { at }, { from, cause: 'codemachine was killed, and the session was resumed later' })
     } else {
       const { short } = describeOutcome(before.ended.outcome)
       this.#add('stopped', { at }, { from, cause: `${short}; resumed by a person` })
@@ -187,6 +187,6 @@ export class TroubleSoFar {
 
 /** Why a session is held: a person paused it, or is to decide something, such as whether its plan is carried out. */
 function causeOfHold(after: SessionState): string {
-  if (after.decision !== null && !isPlanShown(after)) return `a decision was waiting: ${after.decision.title}`
-  return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'
+  if (after.decision !== null && !isPlanShown(after)) return `waited for your decision: ${after.decision.title}`
+  return after.replan === null && isPlanShown(after) ? 'waited for you to accept the plan' : 'paused by a person'
 }

@@ -80,8 +80,11 @@ function unproved(contract: ReportContract): LookedAt[] {
 function notCheckable({ sentences }: ReportContract): LookedAt[] {
   const open = sentences
     .filter(({ kind, state }) => kind !== 'context' && state === 'not-checkable')
-    .map(({ id, quote }) => ({ text: `${id} no program can tell: ${quoted(quote)}`, tone: 'plain' as const }))
-  return shortened(open, 'sentences that no program can tell')
+    .map(({ id, quote }) => ({
+      text: `${id} cannot be checked by a program: ${quoted(quote)}`,
+      tone: 'plain' as const,
+    }))
+  return shortened(open, 'sentences that no program can check')
 }
 
 function quoted(quote: string): string {

@@ -162,7 +162,7 @@ function proof(data: ReportData): string {
             `Protected, and changed: ${protectedFiles.map(file => `${file.path} (${protectedInWords(file)})`).join(', ')}`,
           ),
         ]),
-    ...(tree === null ? [] : [`Accepted for the tree ${codeSpan(tree)}`]),
+    ...(tree === null ? [] : [`Accepted for the files with the git tree ${codeSpan(tree)}`]),
   ])
 }
 

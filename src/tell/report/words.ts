@@ -81,7 +81,7 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
       ? []
       : [
           {
-            text: `no file was changed and no task exists; why no work is needed, in the agent's words: ${whyNothing}`,
+            text: `no file changed, and there are no tasks. The agent says why no work is needed: ${whyNothing}`,
             tone: 'warning' as const,
           },
         ]),
@@ -187,7 +187,7 @@ export function noGateInWords(
 
 /** What it took: `7 rounds, 5 h 12 min, 1.3M tokens`. */
 export function effortInWords({ totals, limits }: ReportData): string {
-  const again = totals.attempts > totals.rounds ? ` (${totals.attempts} started)` : ''
+  const again = totals.attempts > totals.rounds ? ` (and ${totals.attempts - totals.rounds} that did not count)` : ''
   const waited = totals.waitedMs < 1000 ? '' : `, ${formatDuration(totals.waitedMs)} of it waiting`
   return `${formatCount(totals.rounds, 'round')}${again}, ${formatDuration(totals.durationMs)}${waited}, ${shortNumber(totals.tokens)} tokens${totals.cost === null ? '' : `, ${wordsForCost(totals.cost, limits)}`}`
 }
@@ -215,7 +215,7 @@ export function outcomeOfRow(row: ReportRound, { entries }: Pick<ReportData['rou
   const claimed = claim === null ? '' : `; claimed done, ${claim}`
   const isLast = entries.indexOf(row) >= entries.findLastIndex(each => !isFreeRow(each))
   const again = outcome !== null && !counts && !isFree && !isLast ? ' (tried again)' : ''
-  return `${purpose}${ended}${why}${again}${claimed}${isFree ? ' (uses up no round)' : ''}`
+  return `${purpose}${ended}${why}${again}${claimed}${isFree ? ' (does not count as a round)' : ''}`
 }
 
 /** The tone of how a round ended, and of what became of its claim. */
@@ -337,7 +337,7 @@ function stands(standing: ReportData['standing']): OutcomeInWords {
       return {
         short: 'cut off',
         text: 'cut off: codemachine ended before the session',
-        hint: 'Nothing that was recorded is lost. The session can be resumed.',
+        hint: 'All records are saved. To continue: codemachine resume.',
         tone: 'warning',
       }
     case 'unknown':
@@ -392,7 +392,7 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
       ? []
       : [
           {
-            text: `${formatCount(unanswered, 'question')} answered by assumption. Check them`,
+            text: `${formatCount(unanswered, 'question')} that nobody answered: check the assumptions`,
             tone: 'plain' as const,
           },
         ]),

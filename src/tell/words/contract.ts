@@ -35,7 +35,7 @@ export function describeContractTurn({
       ? sentence === undefined
         ? 'writing the contract: what you asked for, sentence by sentence, with checks'
         : `writing one more check of ${line(sentence)}`
-      : `writing wrong versions for ${line(sentence ?? '')}, on which its checks must fail`
+      : `writing wrong versions of the work for ${line(sentence ?? '')}; its checks must fail on them`
   return describe(`${what}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
 
@@ -78,12 +78,12 @@ export function describeFrozen(
   { contract }: SessionState,
 ): Description {
   if (by === 'controls') return describe('the new check is used: it fails on the wrong version', 'good')
-  const how = by === 'person' ? 'accepted by you' : 'accepted, because nobody answered'
+  const how = by === 'person' ? 'accepted by you' : 'accepted automatically, because nobody answered'
   const hidden =
     heldOut.length === 0
       ? problem === null
         ? ''
-        : `; no check is hidden from the agents: ${oneLine(problem, TEXT_CHARS)}`
+        : `; all checks are visible to the agents: ${oneLine(problem, TEXT_CHARS)}`
       : `; agents do not see the checks of ${heldOut.map(line).join(', ')}`
   const flaws = contract?.frozen == null ? [] : flawsOf(contract.frozen, contract.frozen.before)
   const lines = flaws.map(
@@ -150,9 +150,17 @@ export function describeControl({
   }
 }
 
-/** `must not`. */
+/** What a sentence of a goal asks for, in words: `must not happen`. */
 export function wordsForKind(kind: SentenceNow['kind']): string {
-  return kind.replace('-', ' ')
+  return KINDS[kind]
+}
+
+const KINDS: Readonly<Record<SentenceNow['kind'], string>> = {
+  must: 'must be true',
+  'must-not': 'must not happen',
+  keep: 'must stay true',
+  'not-checkable': 'cannot be checked',
+  context: 'background',
 }
 
 const STATES: Readonly<Record<SentenceState, string>> = {
@@ -162,8 +170,8 @@ const STATES: Readonly<Record<SentenceState, string>> = {
   fails: 'does not hold',
   open: 'not checked yet',
   unusable: 'its checks cannot be used',
-  'not-checkable': 'no program can tell',
-  context: 'asks for nothing',
+  'not-checkable': 'no program can check it',
+  context: 'background: it asks for nothing',
   refused: 'removed by you',
 }
 

@@ -122,7 +122,7 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
       return {
         kind: 'waiting',
         words: 'waiting for the network',
-        short: 'network away',
+        short: 'network down',
         time: state.offlineSince === null ? null : formatClock(now - state.offlineSince),
       }
     case 'winding-down':
@@ -163,7 +163,7 @@ function waiting(state: SessionState, now: number): DoingNow {
   const time = clockLeft(until, now)
   // It ends as soon as the provider answers.
   if (state.waiting?.reason === 'provider-away')
-    return { kind: 'waiting', words: 'waiting for the provider', short: 'provider away', time }
+    return { kind: 'waiting', words: 'waiting for the provider', short: 'provider down', time }
   return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time }
 }
 

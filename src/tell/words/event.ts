@@ -129,9 +129,9 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   unpaused: ({ by }) =>
     by === 'default'
       ? describe('nobody answered: continuing', 'warning')
-      : describe('unpaused by a person: continuing', 'strong'),
+      : describe('a person ended the pause: continuing', 'strong'),
   'interrupt-asked': (_, state) => describeInterrupt(state),
-  'skip-asked': () => describe('skip: this session ends now, and the next in the queue starts', 'strong'),
+  'skip-asked': () => describe('skipped: this session ends now, and the next prompt in the queue starts', 'strong'),
   'replan-asked': describeReplanAsked,
   replanned: (event, _, hints) => describeReplanned(event, hints),
   'decision-asked': describeDecisionAsked,
@@ -192,7 +192,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   savepoint: null,
   'settings-changed': ({ round }) =>
     describe(
-      `warning: Round ${round} changed ${PROJECT_FILE}; lower limits count from the next round on, the rest from the next run.`,
+      `warning: Round ${round} changed ${PROJECT_FILE}. Lower limits apply from the next round, all else from the next run.`,
       'warning',
     ),
   'protected-changed': describeProtected,
@@ -296,7 +296,7 @@ function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Descripti
   // A server never sleeps, and lacks the tools to block it: doctor says it once.
   if (by === null) return null
   const why = problem === null ? '' : `: ${text(problem)}`
-  return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
+  return describe(`the machine is kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 
 function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
@@ -327,7 +327,7 @@ function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionSt
 
 /** Says that a session ended with an open decision. */
 function openDecision({ title }: OpenDecision): string {
-  return `Ended without your decision. It asks again when resumed: ${text(title)}`
+  return `The session ended without your decision. When you resume it, it asks again: ${text(title)}`
 }
 
 function name(value: string): string {
@@ -351,18 +351,19 @@ function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): D
 
 /** Says which engine runs the rounds now, and why. */
 function describeEngineChange({ from, to, until, why, at }: RecordedOf<'engine-changed'>): Description {
-  const when = until === null ? '' : `; ${name(from)} has room again ${formatMoment(Date.parse(until), Date.parse(at))}`
+  const when =
+    until === null ? '' : `; the usage limit of ${name(from)} resets ${formatMoment(Date.parse(until), Date.parse(at))}`
   return describe(`${name(to)} runs the rounds now: ${text(why).replace(/\.$/, '')}${when}`, 'warning')
 }
 
 function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
   switch (reason) {
     case 'over':
-      return describe('wait over')
+      return describe('the wait is over')
     case 'retry':
-      return describe('wait ended by a person: trying again', 'strong')
+      return describe('a person ended the wait: trying again', 'strong')
     case 'stopped':
-      return describe('wait interrupted: it continues with the session', 'warning')
+      return describe('the wait is interrupted; it continues when the session is resumed', 'warning')
     default:
       return unreachable(reason)
   }
@@ -371,7 +372,7 @@ function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
 /** Describes a person's request to stop; at once if nothing runs. */
 function describeStopAsked({ now, agent }: RecordedOf<'stop-asked'>, state: SessionState): Description {
   if (agent !== undefined)
-    return describe(`${agentLabel(agent, state)} is stopped by a person; the round continues`, 'strong')
+    return describe(`${agentLabel(agent, state)} was stopped by a person; the round continues`, 'strong')
   const work = workOf(state)
   return describe(`stopping ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
@@ -503,7 +504,7 @@ function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last
 function describeError(event: RecordedOf<'error'>, state: SessionState): Description | null {
   if (event.waitsForNetwork) {
     const isFirst = state.offlineSince === Date.parse(event.at)
-    return isFirst ? describe('the network is away; codex keeps trying', 'warning') : null
+    return isFirst ? describe('the network is down; codex keeps trying', 'warning') : null
   }
   if (!event.willRetry) return null
   const details = event.details === null ? '' : `: ${text(event.details)}`

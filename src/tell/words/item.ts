@@ -338,13 +338,13 @@ export function changedSteps(before: readonly PlanStep[], after: readonly PlanSt
   ]
 }
 
-/** How far a plan is: `3 of 5`. */
+/** How far a plan of a round is: `3 of 5 steps`. */
 export function planProgress(steps: readonly PlanStep[]): string {
   const done = steps.filter(({ status }) => status === 'completed').length
-  return `${formatNumber(done)} of ${formatNumber(steps.length)}`
+  return `${formatNumber(done)} of ${formatCount(steps.length, 'step')}`
 }
 
-/** The steps of a plan that have changed, on one line: `[x] read · 1 of 3  [>] write`; all of it if all is new; null if none has. */
+/** The steps of a plan that have changed, on one line: `[x] read · 1 of 3 steps  [>] write`; all of it if all is new; null if none has. */
 export function describePlanChange(before: readonly PlanStep[], after: readonly PlanStep[]): string | null {
   const changed = changedSteps(before, after)
   if (changed === null) return describePlan(after)

@@ -86,13 +86,13 @@ export interface Hints {
   answer(question: string): string
 }
 
-const CTRL_C = 'Ctrl+C where it was called ends it'
+const CTRL_C = 'Ctrl+C in the terminal where it was started ends it'
 
 /** In a shell. */
 export const SHELL_HINTS: Hints = {
   goOn: 'codemachine unpause continues',
   resume: 'codemachine resume continues',
-  startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
+  startBuild: 'codemachine decide accept starts the build, codemachine replan "…" changes the plan',
   endWait: 'codemachine retry ends the wait',
   endWaitOfCall: CTRL_C,
   decide: 'answer with codemachine decide',

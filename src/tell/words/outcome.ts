@@ -33,10 +33,10 @@ import { oneLine } from './safe-text.ts'
 const REASON_CHARS = 2000
 
 const LIMIT_REACHED = {
-  rounds: 'no rounds are left',
+  rounds: 'all rounds are used up',
   time: 'the time is used up',
   tokens: 'the tokens are used up',
-  cost: 'its cost limit is reached',
+  cost: 'the cost limit is reached',
 }
 
 /** A session's outcome in words. `hint`: a person's possible action; null: none. */
@@ -63,7 +63,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'answered':
       return {
         short: 'answered',
-        text: 'answered; nothing was claimed, and nothing was proved',
+        text: 'answered; the agent claimed nothing, and nothing was proved',
         hint: null,
         tone: 'good',
       }
@@ -100,8 +100,8 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'stalled':
       return {
         short: 'stalled',
-        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and no remedy helped`,
-        hint: 'Find the cause with codemachine logs. Remove it, or write into MAIN.md what to try, then resume.',
+        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and nothing that codemachine tried helped`,
+        hint: 'Find the cause with codemachine logs. Remove it, or write in MAIN.md what the agent should try; then codemachine resume.',
         tone: 'bad',
       }
     case 'interrupted':
@@ -117,9 +117,9 @@ const DONE = { proved: 'done and proved', gates: 'done, gates pass', none: 'done
 export function wordsForHint(hint: OutcomeHint): string {
   switch (hint.do) {
     case 'reword-goal':
-      return `Three rounds in a row were refused. Reword the goal, or correct what it refers to; ${THEN_RESUME}`
+      return `The model refused three rounds in a row. Reword the goal, or correct the files that it refers to; ${THEN_RESUME}`
     case 'choose-model':
-      return `Choose a model that can answer in the required shape (--model), or reword the goal; ${THEN_RESUME}`
+      return `The model did not answer in the required form. Choose another model (--model), or reword the goal; ${THEN_RESUME}`
     case 'check-codex':
     case 'add-credit':
     case 'mend-access':
@@ -132,7 +132,7 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'mend-provider':
       return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex continues without it.`
     case 'mend-cause':
-      return `${failedSince(hint)}; codemachine resume continues after the cause is fixed.`
+      return `${failedSince(hint)}. Fix the cause; then codemachine resume continues.`
     case 'resume':
       return `${tooLongWait(hint)}; then codemachine resume continues.`
     case 'read-reviews':
@@ -140,15 +140,15 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'mend-plan':
       return `Make the specification clearer, or correct ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
     case 'add-tasks':
-      return `Put some into ${hint.file}, and codemachine resume continues; or start again: codemachine start`
+      return `Add tasks to ${hint.file}, then codemachine resume; or start again with codemachine start.`
     case 'mend-parked-tasks':
       return `Remove the obstacle, or remove the task from ${hint.file}; codemachine resume tries it again.`
     case 'free-disk-space':
       return FREE_SPACE
     case 'decide':
       return hint.outOfTime
-        ? `Its time was used up before anybody decided; codemachine resume ${hint.session} with a longer --max-time asks it again.`
-        : `Nobody decided in time; codemachine resume ${hint.session} asks it again.`
+        ? `The time was used up before anybody decided. To be asked again: codemachine resume ${hint.session}, with a longer --max-time.`
+        : `Nobody decided in time. To be asked again: codemachine resume ${hint.session}.`
     case 'secret':
       return `To continue: ${hint.keys.map(key => `codemachine secret set ${key}${here(hint.directory)}`).join('; ')}; codemachine resume${here(hint.directory)}`
     case 'network':
@@ -252,11 +252,11 @@ export function wordsForStall(why: StallReason, rounds: number): string {
 }
 
 const REMEDIES: Readonly<Record<StallRemedy, string>> = {
-  'another-way': 'asked for another approach',
+  'another-way': 'told to try another approach',
   'more-effort': 'given more reasoning effort',
 }
 
-/** Describes a remedy for the next round: `asked for another approach`. */
+/** Describes a remedy for the next round: `told to try another approach`. */
 export function wordsForRemedy(remedy: StallRemedy): string {
   return REMEDIES[remedy]
 }
@@ -335,12 +335,12 @@ export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, 
     case 'tokens':
       return limits.tokens === null ? 'the tokens are used up' : `${formatTokens(limits.tokens)} are used up`
     case 'cost':
-      return limits.cost === undefined ? 'its cost limit is reached' : `it has cost ${formatCost(limits.cost)}`
+      return limits.cost === undefined ? 'the cost limit is reached' : `it has cost ${formatCost(limits.cost)}`
     case 'usage': {
       const percent = Math.max(primaryWindow?.usedPercent ?? 0, secondaryWindow?.usedPercent ?? 0)
       return percent === 0
-        ? 'the usage limit reached its configured share'
-        : `${Math.round(percent)} % of the usage limit is used, its limit`
+        ? 'the usage limit reached your --max-usage'
+        : `${Math.round(percent)} % of the usage limit is used, as much as --max-usage allows`
     }
     case 'round':
       return 'the time of this round is used up'

@@ -159,7 +159,7 @@ export function describeTask(event: RecordedOf<'task-judged'>, { taskPlan }: Ses
     case 'reopened':
       return describe(`task ${title}: open again${why}`, 'warning')
     case 'parked':
-      return describe(`task ${title}: parked; the rest continues without it${why}`, 'bad')
+      return describe(`task ${title}: parked after too many failures; the other tasks continue${why}`, 'bad')
     case 'added':
       return describe(`task ${title}: new in the plan${phase === null ? '' : ` (${line(phase)})`}`)
     case 'removed':

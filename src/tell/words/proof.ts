@@ -81,10 +81,10 @@ export function wordsForCounterProof(
   }: Pick<RecordedOf<'counter-proof'>, 'gate' | 'result' | 'problem' | 'made' | 'madeCount' | 'isSmallest'>,
   most: number,
 ): string | null {
-  if (result === 'not-tried') return `gate ${gate} cannot run without the work: ${problem ?? ''}`
+  if (result === 'not-tried') return `gate ${gate} cannot be tried on the files from before the work: ${problem ?? ''}`
   if (result !== 'stands') return null
   const files = withRest(made.slice(0, most), madeCount).join(', ')
-  return `gate ${gate} fails without the work; what made it pass${isSmallest ? '' : ' is among'}: ${files}`
+  return `gate ${gate} fails on the files from before the work; ${isSmallest ? 'it passes because of' : 'it passes because of some of'}: ${files}`
 }
 
 /** Describes a question that is stored for a person. */
@@ -115,7 +115,7 @@ export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nomina
   const claimed = `${ofStep(scope)}${isOwn ? 'No work is left. codemachine checks the result' : `The agent says it is done (${who})`}`
   return whyNothing === undefined
     ? describe(claimed)
-    : describe(`${claimed}, without any work: ${line(whyNothing)}`, 'warning')
+    : describe(`${claimed}, and that no work was needed: ${line(whyNothing)}`, 'warning')
 }
 
 function ofStep(scope: string | undefined): string {
@@ -218,7 +218,7 @@ function remarksOn({ gate, when, status }: GateEnded, { gates, addedGates, befor
   const isOptional = gates.some(({ name, required }) => name === gate && !required)
   return [
     ...(since === null ? [] : [since]),
-    ...(isOptional && when === 'claim' ? ['it is not required, so done does not wait for it'] : []),
+    ...(isOptional && when === 'claim' ? ['it is not required, so the session can be done without it'] : []),
   ]
 }
 
@@ -290,7 +290,7 @@ export function wordsForFlaky({ exitCode }: Pick<GateResult, 'exitCode'>): strin
 /** Says how a failing gate ended the first time, before round 1 or when it was added; null if that tells nothing. */
 export function wordsForBefore(first: GateStatus, now: GateStatus, isAdded = false): string | null {
   const when = wordsForFirstTime(isAdded)
-  if (first === 'flaky') return `it was flaky ${when}`
+  if (first === 'flaky') return `it failed and then passed on the same files ${when}`
   if (first === 'passed' || first === 'broken-off') return null
   return first === 'failed' && now === 'failed' ? `it failed ${when}, too` : `it did not pass ${when} either`
 }
@@ -320,9 +320,9 @@ export function wordsForGateTime(when: GateTime, round: number, isAdded = false)
     case 'tasks':
       return `for the tasks of round ${round}`
     case 'counter-proof':
-      return 'without the work'
+      return 'on the files from before the work'
     case 'limit':
-      return 'at the limit'
+      return 'when the limit was reached'
     case 'claim':
       return null
     default:
@@ -339,7 +339,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   asked: 'you asked for a review before done',
   protected: 'protected files have changed',
   configuration: 'the configuration of the gates has changed',
-  'counter-proof': 'a gate may pass without the work',
+  'counter-proof': 'a gate may also pass on the files from before the work',
 }
 
 /** Tone of a finding, by its severity. */
@@ -459,7 +459,7 @@ function wordsForProof(verified: boolean, state?: ProvedState): string {
   return [
     proved ?? (isReviewed ? `not verified: a review agreed, but ${why}` : `not verified: ${why}`),
     ...(flaky.length === 0 ? [] : [`flaky: ${flaky.join(', ')}`]),
-    ...(failed.length === 0 ? [] : [`not required, and not passed: ${failed.join(', ')}`]),
+    ...(failed.length === 0 ? [] : [`failed, but not required: ${failed.join(', ')}`]),
   ].join('; ')
 }
 
@@ -516,7 +516,7 @@ export function wordsForTests(
   }
   const isSet = gates?.length !== 0 || Boolean(review) || prove !== undefined || replayed === true
   const isOffered = !isSet && kind?.proves === true && kind.addsGates !== true
-  return isOffered ? `Nothing proves this goal. ${whatWouldProve({ kind, tests: tests ?? null })}.` : null
+  return isOffered ? `Nothing checks this goal. ${whatWouldProve({ kind, tests: tests ?? null })}.` : null
 }
 
 /** Says `--verify auto runs "npm test"; --prove checks each sentence`; empty: neither would. */

@@ -17,7 +17,14 @@ import type { Adopted } from '../../core/shapes/conversation.ts'
 import type { HookMoment } from '../../core/shapes/hook.ts'
 import type { PlanTask, TaskBoard, TaskPlan } from '../../core/state/plan.ts'
 import { withoutScope } from '../../core/state/scope.ts'
-import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../../core/state/state.ts'
+import {
+  type Claim,
+  fromSource,
+  type GateRun,
+  type PlanStep,
+  type SessionState,
+  type SessionStatus,
+} from '../../core/state/state.ts'
 import { CODEX_LOGIN } from '../../core/state/usage.ts'
 import { wordsForAdopted } from './adopted.ts'
 import { wordsForContract } from './contract.ts'
@@ -155,7 +162,7 @@ function rowInWords(
 
 function modelLines({ model, effort, provider, engine }: SessionReport): string[] {
   const source = provider ?? (engine === CODEX_LOGIN ? null : engine)
-  const words = [model, effort, source === null ? null : `of ${source}`]
+  const words = [model, effort, fromSource(model, source)]
     .filter(word => word !== null)
     .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? [] : [labelled('model', words.join(' '))]

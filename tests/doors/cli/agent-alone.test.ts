@@ -306,7 +306,7 @@ test('with --max-wait a network that is away is waited for so long, and stderr s
   const gone = await callAgent(scene.place, { flags: { maxWait: '1s' } })
   expect(gone.exitCode).toMatch(/^4: .*No network/)
   expect(gone.hint).toMatch(/^It would have to wait until .* \d\d:\d\d, longer than --max-wait allows\.$/)
-  expect(gone.stderr).toContain('the network is away; codex keeps trying\n')
+  expect(gone.stderr).toContain('the network is down; codex keeps trying\n')
   await scene.model.comeBack()
 })
 

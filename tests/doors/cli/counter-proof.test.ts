@@ -14,7 +14,7 @@ test('the files that made a gate pass stand in the report and in done.json', asy
     { gate: 'g', result: 'stands', made: ['calc.sh'], isSmallest: true, doubts: [] },
   ])
   expect(certificate.gates).toMatchObject([{ counterProof: { result: 'stands', made: ['calc.sh'], doubts: [] } }])
-  expect(card).toContain('fails without the work; what made it pass: calc.sh')
+  expect(card).toContain('fails on the files from before the work; it passes because of: calc.sh')
 })
 
 promise('D71', 'A required gate that passes runs again without the work; if it still passes, done needs a review')

@@ -125,7 +125,7 @@ describe.concurrent('codemachine doctor', () => {
     expect([...new Set(findings.map(({ check }) => check))].sort()).toEqual(
       'codex,codex-config,codex-home,directory,disk,git,leftovers,login,model,node,records,sandbox,settings'.split(','),
     )
-    expect(of('model')[0]?.message).toBe('scripted of scripted')
+    expect(of('model')[0]?.message).toBe('scripted')
     expect(of('git')[1]?.message).toContain('commits by A Person <person@example.org>')
     expect(of('sandbox').at(-1)).toMatchObject({ status: 'ok', mend: null })
   })

@@ -187,7 +187,7 @@ test('a command that still runs when the round ends is an item, a line and a rem
   expect(lines).toContainEqual(
     expect.stringMatching(/^\$ echo begun; exec sleep 300 {2}→ still running after .+, ended with the round$/),
   )
-  expect(scene.memory('report.md')).toContain('Round 1 ended while this ran: echo begun; exec sleep 300')
+  expect(scene.memory('report.md')).toContain('Round 1 ended while this command still ran: echo begun; exec sleep 300')
 })
 
 promise('L16')

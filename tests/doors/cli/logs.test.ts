@@ -36,7 +36,7 @@ test('a session is told again as it was while it ran', async () => {
   expect(await show(place)).toBe(0)
   expect(place.written()).toBe(
     [
-      '22:41:07  session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing proves this goal. --prove checks each sentence.\n',
+      '22:41:07  session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing checks this goal. --prove checks each sentence.\n',
       '22:41:08  round 1  goal-worker, codex 0.169.0, model gpt-6\n',
       '22:41:09  session 20261120_1 ended: done, not verified: no gates are configured  (3 rounds, 2h05m, 1.2M tokens)\n          Next time: --prove checks each sentence.\n',
     ].join(''),

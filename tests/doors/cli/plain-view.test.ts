@@ -34,7 +34,7 @@ function shown(event: SessionEvent, colour = false): string {
   return text
 }
 
-const OFFER = '          Nothing proves this goal. --prove checks each sentence.\n'
+const OFFER = '          Nothing checks this goal. --prove checks each sentence.\n'
 
 promise('O91')
 test('a plan that changes is told by the steps that have changed, and by nothing where none has', () => {
@@ -61,7 +61,7 @@ test('a plan that changes is told by the steps that have changed, and by nothing
     view.event(event, state)
   }
   expect(text.replace(/^.*\n {10}.*\n/, '')).toBe(
-    '22:41:08  plan  [>] step 1  [ ] step 2\n22:41:09  plan  [x] step 1 · 1 of 2  [>] step 2\n',
+    '22:41:08  plan  [>] step 1  [ ] step 2\n22:41:09  plan  [x] step 1 · 1 of 2 steps  [>] step 2\n',
   )
 })
 
@@ -77,7 +77,8 @@ describe('each event is a line', () => {
     'session-moved': 'the worker w2 on night-desk-2 takes over the session (takeover 2)\n',
     'settings-taken':
       'new settings: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
-    'keep-awake': 'kept awake by systemd-inhibit\n',
+    'keep-awake':
+      'the machine is the machine is the machine is the machine is the machine is kept awake by systemd-inhibit\n',
     'round-started': 'round 1  goal-worker, codex 0.169.0, model gpt-6\n',
     'turn-started': '',
     'item-completed': 'All is well.\n',
@@ -100,16 +101,16 @@ describe('each event is a line', () => {
     'round-ended': 'round 1 ended: worked, 3m12s, 45.2k tokens, 7 files changed\n',
     waiting:
       'waiting until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit); codemachine retry ends the wait\n',
-    'wait-ended': 'wait over\n',
+    'wait-ended': 'the wait is over\n',
     'engine-changed':
-      'claude runs the rounds now: You have hit your usage limit; codex has room again 2026-11-21 03:14\n',
+      'claude runs the rounds now: You have hit your usage limit; the usage limit of codex resets 2026-11-21 03:14\n',
     'stop-asked': 'stopping now\n',
     paused: '',
     held: 'paused; codemachine unpause continues\n',
     'hold-until': 'continues by itself in 30 min, at 23:11\n',
-    unpaused: 'unpaused by a person: continuing\n',
+    unpaused: 'a person ended the pause: continuing\n',
     'interrupt-asked': '',
-    'skip-asked': 'skip: this session ends now, and the next in the queue starts\n',
+    'skip-asked': 'skipped: this session ends now, and the next prompt in the queue starts\n',
     'replan-asked': 'a person asked to change the plan: Do the docs first.\n          Leave out the API.\n',
     replanned: `plan changed in MAIN.md and tasks.json; codemachine replan changes it again
           --- MAIN.md
@@ -131,8 +132,8 @@ describe('each event is a line', () => {
       "restored the repository's own settings after the round: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
     'settings-changed':
-      'warning: Round 1 changed codemachine.toml; lower limits count from the next round on, the rest from the next run.\n',
-    'counter-proof': 'gate tests fails without the work; what made it pass: src/parse.ts\n',
+      'warning: Round 1 changed codemachine.toml. Lower limits apply from the next round, all else from the next run.\n',
+    'counter-proof': 'gate tests fails on the files from before the work; it passes because of: src/parse.ts\n',
     'gate-configuration': `2 files in the configuration of the gates are new or changed since the start: a reviewer must agree before done
           .npmrc: new
           Makefile: changed
@@ -278,7 +279,8 @@ describe('each event is a line', () => {
       '`tests`' +
       ` ran an unknown number of tests; earlier in the session it ran 12 tests.
 `,
-    'gate not counter-proved': 'gate tests cannot run without the work: it fails in a checkout of its own\n',
+    'gate not counter-proved':
+      'gate tests cannot be tried on the files from before the work: it fails in a checkout of its own\n',
     'gate that passed before': '',
     'gate with tests': 'gate tests: passed, 4.2 s\n',
     'gate-ended in a scope': expected['gate-ended'],
@@ -320,7 +322,8 @@ describe('each event is a line', () => {
     'task done': 'task T2 Create homepage component: done\n',
     'task failed': 'task T2 Create homepage component: not done yet: Nothing was written.\n',
     'task open again': 'task T2 Create homepage component: open again\n',
-    'task parked': 'task T2 Create homepage component: parked; the rest continues without it: It failed 5 times.\n',
+    'task parked':
+      'task T2 Create homepage component: parked after too many failures; the other tasks continue: It failed 5 times.\n',
     'new task': 'task T2 Create homepage component: new in the plan\n',
     'task taken out': 'task T2 Create homepage component: no longer in the plan\n',
     'gate for tasks': 'gate tests, for the tasks of round 1: passed, 4.2 s\n',
@@ -330,13 +333,14 @@ describe('each event is a line', () => {
     'no keeper': '',
     'not kept': '',
     'secret that is not there': 'the secret STRIPE_API_KEY cannot be used: There is no secret STRIPE_API_KEY.\n',
-    'half kept': 'kept awake by caffeinate: The lid ends it.\n',
-    'no network': 'the network is away; codex keeps trying\n',
+    'half kept':
+      'the machine is the machine is the machine is the machine is the machine is kept awake by caffeinate: The lid ends it.\n',
+    'no network': 'the network is down; codex keeps trying\n',
     'given up': '',
     'silent turn': 'turn failed (silence); continuing in the same thread\n',
     'out of tokens': 'the tokens are used up: the agent is told to stop safely, and has 1 min 30 s\n',
     'out of its own time': 'the time of this round is used up: the agent is told to stop safely, and has 1 min 30 s\n',
-    'out of usage': 'the usage limit reached its configured share: the agent is told to stop safely, and has 5 min\n',
+    'out of usage': 'the usage limit reached your --max-usage: the agent is told to stop safely, and has 5 min\n',
     'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',
     'wait for no reason given':
       'waiting until 22:41, 20 s from now (the server is busy); codemachine retry ends the wait\n',
@@ -347,16 +351,16 @@ describe('each event is a line', () => {
       'review 1 starts: you asked for a review before done, and protected files have changed  (claude)\n',
     'contract of another engine':
       'writing the contract: what you asked for, sentence by sentence, with checks  (claude)\n',
-    'with tests that were found': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing proves this goal. --verify auto runs "npm test"; --prove checks each sentence.\n`,
+    'with tests that were found': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n          Nothing checks this goal. --verify auto runs "npm test"; --prove checks each sentence.\n`,
     'review on a provider':
       'review 1 starts: you asked for a review before done, and protected files have changed  (qwen3-coder:30b high)\n',
     'wait in the past':
       'waiting until 22:00, which is over (usage limit: You have hit your usage limit); codemachine retry ends the wait\n',
-    'wait ended by a person': 'wait ended by a person: trying again\n',
-    'wait broken off': 'wait interrupted: it continues with the session\n',
+    'wait ended by a person': 'a person ended the wait: trying again\n',
+    'wait broken off': 'the wait is interrupted; it continues when the session is resumed\n',
     'plan left alone': 'the plan did not change\n',
     'stop now': 'stopping now\n',
-    'agent stopped': 'frontend-dev is stopped by a person; the round continues\n',
+    'agent stopped': 'frontend-dev was stopped by a person; the round continues\n',
     'answer to an agent': 'a person answers Q1 to frontend-dev: PostgreSQL.\n',
     'question of an agent': `question Q1 of frontend-dev-20261120T224108000: Which database?
           1. SQLite
@@ -495,7 +499,7 @@ const minutes = (from: number, to: number) => Array.from({ length: from - to + 1
 describe('what depends on what came before', () => {
   const { 'round-started': started, 'round-ended': ended, 'stop-asked': stopAsked, paused } = sampleEvents
   const offline = moreSamples['no network']
-  const away = 'the network is away; codex keeps trying'
+  const away = 'the network is down; codex keeps trying'
 
   test('that the network is away is said once, and again when it has been back', () => {
     const said = lines(started, offline, offline, sampleEvents.usage, offline, offline, ended, started, offline)
@@ -509,7 +513,7 @@ describe('what depends on what came before', () => {
       secondary: { usedPercent: 90.4, windowMinutes: 10_080, resetsAt: null },
     }
     expect(lines(limits, moreSamples['out of usage'])).toEqual([
-      '90 % of the usage limit is used, its limit: the agent is told to stop safely, and has 5 min',
+      '90 % of the usage limit is used, as much as --max-usage allows: the agent is told to stop safely, and has 5 min',
     ])
   })
 
@@ -547,7 +551,7 @@ describe('the proof of a claim', () => {
   test('a gate that fails as it did before the work says so, and one that is not required holds nothing up', () => {
     expect(lines(created, failedBefore, started, ended, nominated, { ...gate, ...quiet }, lint).slice(-2)).toEqual([
       'gate tests: failed (exit code 1), 4.2 s; it failed before round 1, too',
-      'gate lint: failed (exit code 1), 4.2 s; it is not required, so done does not wait for it',
+      'gate lint: failed (exit code 1), 4.2 s; it is not required, so the session can be done without it',
     ])
     const { 'gates-added': adding, 'session-created': bare } = sampleEvents
     const added = { ...adding, gates: adding.gates.map(each => ({ ...each, name: 'tests' })) }
@@ -559,7 +563,7 @@ describe('the proof of a claim', () => {
       'gate tests: timed out, 4.2 s; it did not pass before round 1 either',
     )
     expect(lines(created, { ...failedBefore, status: 'flaky' }, { ...gate, ...quiet }).at(-1)).toBe(
-      'gate tests: failed (exit code 1), 4.2 s; it was flaky before round 1',
+      'gate tests: failed (exit code 1), 4.2 s; it failed and then passed on the same files before round 1',
     )
     expect(lines(created, { ...passed, when: 'before' }, { ...gate, ...quiet }).at(-1)).toBe(
       'gate tests: failed (exit code 1), 4.2 s',
@@ -587,12 +591,12 @@ describe('the proof of a claim', () => {
     ])
     const flaky = { ...gate, ...quiet, gate: 'types', status: 'flaky' } as const
     expect(lines(created, nominated, passed, flaky, lint, agreed, accepted, finish).at(-1)).toBe(
-      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; not required, and not passed: lint; your request itself was not checked  (3 rounds, 2h05m, 1.2M tokens)',
+      'session 20261120_1 ended: done, gates pass: verified by 2 gates, reviewed; flaky: types; failed, but not required: lint; your request itself was not checked  (3 rounds, 2h05m, 1.2M tokens)',
     )
     expect(lines(created, ...proved, { ...agreed, tree: 'other' }, accepted).at(-1)).not.toContain('reviewed')
     const optional = { ...created, gates: created.gates.slice(1, 2) }
     expect(lines(optional, nominated, lint, { ...accepted, verified: false }).at(-1)).toContain(
-      ': not verified: no gate is required; not required, and not passed: lint',
+      ': not verified: no gate is required; failed, but not required: lint',
     )
     expect(lines(moreSamples['no limit'], nominated, agreed, { ...accepted, verified: false }).at(-1)).toMatch(
       /: not verified: a review agreed, but no gates are configured$/,
@@ -611,7 +615,7 @@ describe('the proof of a claim', () => {
     const asked = sampleEvents['decision-asked']
     const limit = { ...finish, outcome: { kind: 'limit', limit: 'time' } } as const
     expect(lines(asked, limit).at(-1)).toMatch(
-      /\n {10}Ended without your decision. It asks again when resumed: Which database\?$/,
+      /\n {10}The session ended without your decision. When you resume it, it asks again: Which database\?$/,
     )
     const unanswered = { ...finish, outcome: { kind: 'needs-person', reason: 'Nobody decided.', hint: null } } as const
     expect(lines(asked, unanswered).at(-1)).not.toContain('without your decision')
@@ -723,7 +727,7 @@ describe('a wait is counted down', () => {
   })
 
   test('after it, and where nothing is waited for, nothing is said', () => {
-    expect(lines(wait(40), sampleEvents['wait-ended'], 30, 1).slice(1)).toEqual(['wait over'])
+    expect(lines(wait(40), sampleEvents['wait-ended'], 30, 1).slice(1)).toEqual(['the wait is over'])
     expect(lines(30, 1)).toEqual([])
   })
 })
@@ -827,13 +831,13 @@ describe('the end of a session in words', () => {
     expect(sampleOutcomes.map(outcome => / ended: (.+) {2}\(/.exec(end(outcome))?.[1])).toEqual([
       'done, gates pass',
       'done, not verified: no gates are configured',
-      'limit reached: no rounds are left',
+      'limit reached: all rounds are used up',
       'limit reached: the time is used up',
       'limit reached: the tokens are used up',
       'needs a person: You are logged out.',
       'needs a person: The prompt was refused.',
-      'stalled: no progress in 5 rounds, and no remedy helped',
-      'stalled: the same claim was refused 5 times, and no remedy helped',
+      'stalled: no progress in 5 rounds, and nothing that codemachine tried helped',
+      'stalled: the same claim was refused 5 times, and nothing that codemachine tried helped',
       'interrupted (Ctrl+C)',
       'stopped by a person',
       'skipped by a person',

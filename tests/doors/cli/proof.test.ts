@@ -73,7 +73,7 @@ test('--verify auto takes the test command of the project, and where nothing pro
   const makefile = `printf 'check:\n\ttest -f x\n' > Makefile`
   await using scene = await openScene([round(makefile), round('touch x'), round(claimDone), round(makefile)])
   const unproved = await scene.run('--plain', '--rounds', '1', 'build X')
-  expect(unproved.stdout).toContain('Nothing proves this goal. --prove checks each sentence.')
+  expect(unproved.stdout).toContain('Nothing checks this goal. --prove checks each sentence.')
   const { exitCode, stdout } = await scene.run('--plain', '--verify', 'auto', 'build X')
   expect(exitCode).toBe(0)
   expect(stdout).toContain('test command of Makefile: make check; protects GNUmakefile, makefile, Makefile\n')
@@ -82,7 +82,7 @@ test('--verify auto takes the test command of the project, and where nothing pro
   const [created] = journalOf(scene, 2)
   expect(created).toMatchObject({ said: { verify: ['make check'] }, gates: [{ run: 'make check', required: true }] })
   expect((await scene.run('--plain', '--rounds', '1', 'build Y')).stdout).toContain(
-    'Nothing proves this goal. --verify auto runs "make check"; --prove checks each sentence.',
+    'Nothing checks this goal. --verify auto runs "make check"; --prove checks each sentence.',
   )
   expect((await scene.run('queue', 'add', '--verify', 'auto', 'build Z')).stdout).toBe(
     'Queued as 000001 (verified by make check): build Z\n',
@@ -117,7 +117,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
     'nothing-done',
   ])
   expect(stdout).toContain('The agent says it is done (MAIN.md), without any work: X was built before, by')
-  expect(stdout).toMatch(/note +no file was changed and no task exists;.*\n? *.*X was built before/)
+  expect(stdout).toMatch(/note +no file changed, and there are no tasks\..*\n? *.*X was built before/)
   expect(JSON.parse(scene.recorded('report.json')).proof.whyNothing).toContain('X was built before')
   expect(scene.memory('report.md')).toContain('X was built before')
 })

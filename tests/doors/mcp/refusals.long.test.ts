@@ -32,7 +32,7 @@ test('files are rewound and worktrees landed only where the server was started w
   expect((await client.call('rewind', { to: first?.id })).value).toMatchObject({ files: 1, undo: 'before-rewind-1' })
   expect(() => readFileSync(join(place.directory, 'app.txt'))).toThrow('ENOENT')
   expect((await client.call('land')).problem).toContain('has uncommitted changes')
-  const landed = await client.call('land', { commit: 'New', message: 'Take it' })
+  const landed = await client.call('land', { commit: 'New', message: 'Use it' })
   expect(landed.value.words[0]).toMatch(/^codemachine\/x is merged into main as/)
   expect(readFileSync(join(place.directory, 'new.txt'), 'utf8')).toBe('new\n')
 })

@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
       expect(JSON.parse((await scene.run('questions', '--json')).stdout)).toMatchObject([{ text: 'Which name?' }])
       await page.reload()
       const name = check.getByRole('region', { name: 'Assumption Q2' })
-      await name.getByText('Do it otherwise').click()
+      await name.getByText('Do it differently').click()
       expect(await check.getByText('SQLite is enough').count()).toBe(0)
 
       await name.getByText('This begins a new session.').waitFor()
@@ -233,6 +233,6 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
       .selectOption({ index: -1 + (await page.locator('.rewind option').count()) })
     await page.getByRole('button', { name: 'Preview the changes' }).click()
     await page.getByRole('button', { name: /^Rewind to/ }).click()
-    await page.getByText(/To undo it, rewind to/).waitFor()
+    await page.getByText(/To undo this, rewind to/).waitFor()
   })
 })

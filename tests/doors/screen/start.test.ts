@@ -102,7 +102,7 @@ test('what is missing is told with its remedy, on up to three rows where there i
 
 test('where nothing proves a goal, what would is said on one row', () => {
   const wouldProve = '--verify auto runs "npm test"; --prove checks each sentence'
-  expect(lines({ ...FACTS, wouldProve }, 100, 23)).toContain(`Proof     nothing proves your goal. ${wouldProve}`)
+  expect(lines({ ...FACTS, wouldProve }, 100, 23)).toContain(`Proof     nothing checks your goal. ${wouldProve}`)
   expect(lines(FACTS, 100, 23).join('\n')).not.toContain('Proof')
 })
 

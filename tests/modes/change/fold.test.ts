@@ -34,8 +34,8 @@ test('who has done a task is told with the provider, the last one last, and each
   const round = (own: ChangeWork, modelInUse: string | null, providerInUse: string | null) =>
     EXECUTION_FOLDS.task(own, ended(1, worked), { ...session, modelInUse, providerInUse })
   const both = round(round(IN_HAND, 'qwen', 'local'), 'gpt', null)
-  expect(one(both)?.who).toBe('qwen of local, gpt')
-  expect(one(round(both, 'qwen', 'local'))?.who).toBe('gpt, qwen of local')
+  expect(one(both)?.who).toBe('qwen from local, gpt')
+  expect(one(round(both, 'qwen', 'local'))?.who).toBe('gpt, qwen from local')
 })
 
 test('a round that does not count uses up none of the 200', () => {

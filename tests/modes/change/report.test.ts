@@ -25,12 +25,12 @@ const failed = { status: 'failed', exitCode: 1, tree: 'last', tail: 'AssertionEr
 
 const READ = record(task('T1', { type: 'INFO_GATHERING', outputs: { where: 'the file' } }), {
   status: 'COMPLETED',
-  who: 'qwen of local',
+  who: 'qwen from local',
   rounds: 1,
 })
 const WRITE = record(task('T2', { files: ['src/api.js'] }), {
   status: 'COMPLETED',
-  who: 'qwen of local',
+  who: 'qwen from local',
   rounds: 2,
   ms: 61_000,
   tokens: 17_245,
@@ -113,8 +113,8 @@ describe('the report of a change', () => {
       'files',
     ])
     expect(section?.table?.rows.map(row => [row[0], row[3], row[4], row[5], row[7], row[8]])).toEqual([
-      ['T1', 'done', '', 'qwen of local', '', ''],
-      ['T2', 'done', '2 rounds', 'qwen of local', '17,245', 'src/api.js +10 −2, src/limit.js +40 −0'],
+      ['T1', 'done', '', 'qwen from local', '', ''],
+      ['T2', 'done', '2 rounds', 'qwen from local', '17,245', 'src/api.js +10 −2, src/limit.js +40 −0'],
       ['T3', 'done', 'fixed 2 times', 'codemachine', '', ''],
       ['T4', 'failed', 'fixed 5 times', 'codemachine', '', ''],
     ])

@@ -13,7 +13,7 @@ const ended = (outcome: SessionOutcome): SessionState => ({
   ...session,
   ended: { outcome, exitCode: 0, durationMs: 1 },
 })
-const DONE = { status: 'COMPLETED', who: 'qwen of local', rounds: 1 } as const
+const DONE = { status: 'COMPLETED', who: 'qwen from local', rounds: 1 } as const
 
 test('the summary has the facts of codemachine first, and the words of the model below them', () => {
   const own = changeWith(
@@ -24,7 +24,7 @@ test('the summary has the facts of codemachine first, and the words of the model
   expect(text).toContain('**Done, and verified:')
   expect(text).toContain('> Add rate limiting to the API.')
   expect(text).toContain(': a person accepted it.')
-  expect(text).toContain('| T1 | ACTION | Do T1 | done |  | qwen of local | 0 s |')
+  expect(text).toContain('| T1 | ACTION | Do T1 | done |  | qwen from local | 0 s |')
   expect(text).toContain('| T1 | api.js | +12 −3 |')
   expect(text).toContain(`\`codemachine rewind ${SESSION}/start\``)
   expect(text.indexOf('## It works')).toBeGreaterThan(text.indexOf('## How to look'))

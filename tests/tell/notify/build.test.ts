@@ -23,7 +23,7 @@ test('a plan that waits for the person is told at once, and once', () => {
     about: 'plan',
     tasks: 8,
     title: 'codemachine in work: the plan waits for you',
-    message: 'It has 8 tasks. To start the build, type: codemachine unpause. Goal: A shop for tea.',
+    message: 'The plan has 8 tasks. To start the build, type: codemachine decide accept. Goal: A shop for tea.',
   })
   expect(told(...planned), 'nobody wants to see it').toBe(null)
   const changed = { type: 'decision-made', id: 'plan', choice: 'change', text: 'Less.', by: 'person' } as const
@@ -44,7 +44,7 @@ test('each version of a plan that waits is told with the command that shows it',
     version: 2,
     title: 'codemachine in work: the plan waits for you',
     message: expect.stringMatching(
-      /To see it, type: codemachine plan\. To accept it: codemachine plan accept --version 2\. It waits for at most .+\./,
+      /To see the plan, type: codemachine plan\. To accept it: codemachine plan accept --version 2\. The session waits at most {2}for you.+\./,
     ),
   })
 })
@@ -57,7 +57,7 @@ test('a task that is parked is told with its reason; one that only failed is not
     about: 'task',
     task: 'T2',
     title: 'codemachine in work: task T2 is parked',
-    message: 'Create homepage component: No file was written. The rest continues without it. Goal: A shop for tea.',
+    message: 'Create homepage component: No file was written. The other tasks continue. Goal: A shop for tea.',
   })
 })
 

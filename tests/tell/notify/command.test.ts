@@ -100,7 +100,7 @@ test('a command that an agent can write is not run, by path or by name; nor are 
     await using opened = await openForTest(() => ({ command: [program] }), more)
     opened.tell(ended)
     expect(await opened.saidProblems(1)).toEqual([
-      `The notification command ${program} is not run, because agents can change it. Move it elsewhere.`,
+      `codemachine does not run the notification command ${program}, because agents can change it. Move it out of their reach.`,
     ])
   }
   await using opened = await openForTest(() => ({ command: ['sh', '-c', 'notify; jq; echo "$PATH" >path.json'] }), more)
@@ -145,7 +145,7 @@ test('at the end of a run one that hangs is given five seconds, and nothing of i
   await opened.clock.over(5000)
   await closed
   expect(opened.problems).toEqual([
-    'The notification command took too long at the end, and the last notification may not have arrived.',
+    'The command for notifications did not finish in time, so the last notification may be missing.',
   ])
   await until(() => livingIn(opened.home)).toEqual([])
 })
@@ -166,7 +166,9 @@ test('more than eight at a time are dropped, which is told once', async () => {
   await until(started).toBe(8)
   expect(opened.problems).toEqual([])
   opened.tell(ended)
-  expect(await opened.saidProblems(1)).toEqual(['Notifications come too fast for the command, and some were dropped.'])
+  expect(await opened.saidProblems(1)).toEqual([
+    'The command is too slow for the notifications, so some were not sent.',
+  ])
   opened.tell(ended)
   const closed = opened.notifier.close()
   await opened.clock.over(5000)

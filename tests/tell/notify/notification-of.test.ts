@@ -61,7 +61,8 @@ test('a session that ends for want of a person says what to do', () => {
   })
 })
 
-const LOOK = 'Find the cause with codemachine logs. Remove it, or write into MAIN.md what to try, then resume.'
+const LOOK =
+  'Find the cause with codemachine logs. Remove it, or write in MAIN.md what the agent should try; then codemachine resume.'
 
 test.each<[SessionOutcome, string, string]>([
   [{ kind: 'done', verified: false }, 'done, not verified', 'Done, not verified: no gates are configured.'],
@@ -69,7 +70,7 @@ test.each<[SessionOutcome, string, string]>([
   [
     { kind: 'stalled', rounds: 3, why: 'same-refusal' },
     'stalled',
-    `Stalled: the same claim was refused 3 times, and no remedy helped. ${LOOK}`,
+    `Stalled: the same claim was refused 3 times, and nothing that codemachine tried helped. ${LOOK}`,
   ],
   [{ kind: 'interrupted', by: 'SIGHUP' }, 'interrupted', 'Interrupted (its terminal was closed).'],
   [{ kind: 'interrupted', by: 'stop' }, 'stopped', 'Stopped by a person.'],
@@ -89,7 +90,7 @@ test('a wait is told of when it is longer than half an hour', () => {
     ...head,
     event: 'waiting',
     title: 'codemachine in parser: waiting until 2026-11-21 01:31 UTC',
-    message: `It continues in 31 min (usage limit: usage limit reached). ${GOAL}`,
+    message: `The session continues in 31 min (usage limit: usage limit reached). ${GOAL}`,
     round: 2,
     until: '2026-11-21T01:31:00.000Z',
     cause: { class: 'window', message: 'usage limit reached' },
@@ -109,7 +110,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
       ...head,
       event: 'paused',
       title: 'codemachine in parser: paused',
-      message: `To continue, type: codemachine unpause. Otherwise it ${then} ${GOAL}`,
+      message: `The session is paused. To continue, type: codemachine unpause. Otherwise it ${then} ${GOAL}`,
       until,
       how,
     })
@@ -119,7 +120,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     ...head,
     event: 'needs-person',
     about: 'remote',
-    title: 'codemachine in parser: local does not answer, so your code goes to a remote model',
+    title: 'codemachine in parser: local does not answer, so a remote model continues and gets your code',
     message: expect.stringContaining(`${reason} To stop that, type: codemachine stop --now.`),
     provider: 'local',
     reason,

@@ -164,7 +164,7 @@ test('one that does not answer holds the end of a run up for five seconds, and n
   await closed
   expect(opened.clock.pending).toEqual([])
   expect(opened.problems).toEqual([
-    'The notification webhook took too long at the end, and the last notification may not have arrived.',
+    'The webhook for notifications did not finish in time, so the last notification may be missing.',
   ])
 })
 

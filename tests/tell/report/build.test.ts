@@ -60,7 +60,7 @@ test('of a build the report has its tasks, its agents, what was no plan, and wha
   expect(tasks?.left[0]).toBe('T1: Choose the stack')
   expect([totals.attempts, rounds.entries.map(row => outcomeOfRow(row, rounds))]).toEqual([
     2,
-    ['team building: worked', 'building: worked', 'summary: worked (uses up no round)'],
+    ['team building: worked', 'building: worked', 'summary: worked (does not count as a round)'],
   ])
   expect(lastWords, 'of another agent it says nothing').toBe(summary)
   expect(goodNight().report().build).toBe(null)
@@ -77,10 +77,10 @@ test('a plan that was shown is no pause of a person, and the round that changed 
   ]
   for (const event of change) night.later(1).add(event)
   const { trouble, rounds } = night.report('running')
-  expect(trouble.entries.map(({ cause }) => cause)).toEqual(['the plan was shown'])
+  expect(trouble.entries.map(({ cause }) => cause)).toEqual(['waited for you to accept the plan'])
   expect(rounds.entries.map(row => outcomeOfRow(row, rounds))).toEqual([
     'team building: worked',
-    'change of plan: worked (uses up no round)',
+    'change of plan: worked (does not count as a round)',
   ])
 })
 
@@ -163,6 +163,6 @@ test('how the tasks of a build went is what codemachine believes, and not what t
 test('a summary has no number among the rounds, for it uses up none', () => {
   const data = built(summary)
   expect(data.rounds.entries.map(numberOfRow)).toEqual(['1', '2', '–'])
-  expect(markdownOf(data, HERE)).toMatch(/^\| – \|.*summary: worked \(uses up no round\) \|$/m)
+  expect(markdownOf(data, HERE)).toMatch(/^\| – \|.*summary: worked \(does not count as a round\) \|$/m)
   expect(htmlOf(data, HERE)).toContain('<td class="n">–</td>')
 })

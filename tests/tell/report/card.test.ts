@@ -72,7 +72,7 @@ test('the card of a good night says how it ended, what to look at first, with wh
     '         review 1: agreed',
     'changes  12 files, +336 −36 lines, 4 commits',
     'refused  2 claims, the last one in round 3: The check `tests` fails (exit code 1).',
-    'took     4 rounds (6 started), 5h12m, 1h58m of it waiting, 382.2k tokens',
+    'took     4 rounds (and 2 that did not count), 5h12m, 1h58m of it waiting, 382.2k tokens',
     'tasks    5 of 5 done',
     `  codemachine diff ${ID}/start ${ID}/4`,
     `  codemachine verify ${ID}`,
@@ -147,16 +147,18 @@ describe('a gate that was flaky earlier', () => {
   test('is called so though it passed the last time, and stands out', () => {
     const lines = cardOf(data, { commands: [], columns: 100, full: null })
     expect(lines).toContainEqual({
-      text: 'proof    tests: passed, 41.2 s; it was flaky earlier in the session',
+      text: 'proof    tests: passed, 41.2 s; it failed and then passed on the same files earlier in the session',
       tone: 'warning',
     })
     expect(lines).toContainEqual({ text: '         build: passed, 41.2 s', tone: 'good' })
   })
 
   test('is called so in Markdown and on the page', () => {
-    expect(markdownOf(data, HERE)).toContain('- `tests` passed, 41.2 s; it was flaky earlier in the session')
+    expect(markdownOf(data, HERE)).toContain(
+      '- `tests` passed, 41.2 s; it failed and then passed on the same files earlier in the session',
+    )
     expect(htmlOf(data, HERE)).toContain(
-      '<span class="warning">passed, 41.2 s; it was flaky earlier in the session</span>',
+      '<span class="warning">passed, 41.2 s; it failed and then passed on the same files earlier in the session</span>',
     )
   })
 })

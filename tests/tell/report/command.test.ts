@@ -258,7 +258,7 @@ test('after a session of the real codex its report tells its rounds, and /report
   seen.type('/report')
   await seen.until('› /report')
   seen.press('enter')
-  await seen.untilInAll('limit reached: no rounds are left')
+  await seen.untilInAll('limit reached: all rounds are used up')
   await seen.untilInAll('codemachine resume')
   seen.press('ctrl+d')
 })

@@ -84,11 +84,11 @@ test('a round is said to be tried again only where another try followed', () => 
   expect(outcomes(night)).toEqual([once, 'codex crashed'])
   // A change of the plan that comes between is no other try.
   night.add({ ...sampleEvents['replan-asked'] }).add({ ...sampleEvents['round-started'], round: 1 })
-  expect(outcomes(night)).toEqual([once, 'codex crashed', 'change of plan: did not finish (uses up no round)'])
+  expect(outcomes(night)).toEqual([once, 'codex crashed', 'change of plan: did not finish (does not count as a round)'])
   night.add({ ...sampleEvents['round-ended'], round: 1, counts: false }).add({ ...sampleEvents.replanned, round: 1 })
   expect(outcomes(night.round(window)).slice(0, 2)).toEqual([once, once])
   const page = htmlOf(night.end({ kind: 'limit', limit: 'time' }).report(), HERE)
-  expect(page).toContain('Yellow: rounds that a limit or the network ended.')
+  expect(page).toContain('Yellow: rounds that ended because of a limit or the network.')
 })
 
 test('what a review finds again is left to the person, with its place', () => {

@@ -17,7 +17,7 @@ test('of a call that waits, no command is named that reaches only sessions, and 
   for (const hints of [SHELL_HINTS, KEY_HINTS]) {
     const told = events.slice(-1).map(event => describeEvent(event, state, hints)?.text)
     expect(told).toEqual([
-      'waiting until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit); Ctrl+C where it was called ends it',
+      'waiting until 2026-11-21 05:02, 6 h 21 min from now (usage limit: You have hit your usage limit); Ctrl+C in the terminal where it was started ends it',
     ])
   }
 })

@@ -10,11 +10,11 @@ const PLAN = '.codemachine/plan/tasks.json'
 const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, string] } = {
   'reword-goal': [
     { do: 'reword-goal' },
-    'Three rounds in a row were refused. Reword the goal, or correct what it refers to; then codemachine resume continues.',
+    'The model refused three rounds in a row. Reword the goal, or correct the files that it refers to; then codemachine resume continues.',
   ],
   'choose-model': [
     { do: 'choose-model' },
-    'Choose a model that can answer in the required shape (--model), or reword the goal; then codemachine resume continues.',
+    'The model did not answer in the required form. Choose another model (--model), or reword the goal; then codemachine resume continues.',
   ],
   'check-codex': [
     { do: 'check-codex' },
@@ -40,7 +40,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
-    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; codemachine resume continues after the cause is fixed.',
+    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows. Fix the cause; then codemachine resume continues.',
   ],
   resume: [
     { do: 'resume', session: '20261120_1', at: NIGHT },
@@ -56,7 +56,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'add-tasks': [
     { do: 'add-tasks', file: PLAN },
-    `Put some into ${PLAN}, and codemachine resume continues; or start again: codemachine start`,
+    `Add tasks to ${PLAN}, then codemachine resume; or start again with codemachine start.`,
   ],
   'mend-parked-tasks': [
     { do: 'mend-parked-tasks', file: PLAN },
@@ -68,7 +68,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },
-    'Nobody decided in time; codemachine resume 20261120_1 asks it again.',
+    'Nobody decided in time. To be asked again: codemachine resume 20261120_1.',
   ],
   secret: [
     { do: 'secret', keys: ['API_KEY', 'DB_URL'], directory: '/home/ann/my shop' },
@@ -97,7 +97,7 @@ test('what an earlier version said cannot steer a terminal', () => {
 
 test('what nobody has decided before the time of its session was used up is asked again with more time', () => {
   expect(wordsForHint({ do: 'decide', session: '20261120_1', title: 'Which database?', outOfTime: true })).toBe(
-    'Its time was used up before anybody decided; codemachine resume 20261120_1 with a longer --max-time asks it again.',
+    'The time was used up before anybody decided. To be asked again: codemachine resume 20261120_1, with a longer --max-time.',
   )
 })
 

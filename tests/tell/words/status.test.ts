@@ -128,7 +128,9 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
 test('of a call that waits, no command is named that does not reach it', () => {
   const session = { ...full('x'), isCall: true }
   const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0, ...nowhereElse }, now)
-  expect(lines.find(line => line.startsWith('  state'))).toContain('; Ctrl+C where it was called ends it;')
+  expect(lines.find(line => line.startsWith('  state'))).toContain(
+    '; Ctrl+C in the terminal where it was started ends it;',
+  )
   expect(lines.join('\n')).not.toContain('codemachine retry')
 })
 
@@ -140,10 +142,10 @@ test('where the models of a provider work, it is named, with its share of the to
       now,
     )
   const lines = linesOf({ cost: null, providerTokens: { local: 1_200 } })
-  expect(lines).toContain('  model    qwen3 of local')
+  expect(lines).toContain('  model    qwen3 from local')
   expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
   expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')
-  expect(linesOf({ provider: null, engine: 'claude' })).toContain('  model    qwen3 of claude')
+  expect(linesOf({ provider: null, engine: 'claude' })).toContain('  model    qwen3 from claude')
 })
 
 test('a round that has a name of its own is called so, and not by its number', () => {

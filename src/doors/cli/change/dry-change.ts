@@ -29,7 +29,7 @@ function sectionsOf({ directory, codex, options, follows, request, context, plan
   const who =
     executor === null
       ? (executorEngine ?? 'what the rounds use')
-      : `${executor.model ?? 'its own model'} of ${executor.provider}`
+      : `${executor.model ?? 'its own model'} from ${executor.provider}`
   const head = [
     'A dry run: nothing is started, written or spent.',
     `It would be a change in ${directory}, with codex ${codex}.`,

@@ -64,7 +64,7 @@ export async function newIdentity(): Promise<{ publicKey: string; keep(id: strin
   if (!isSecureContext)
     throw new Refused({
       problem:
-        'Add this device by https, or open the page on the machine that serves it. Over plain http a browser keeps no key.',
+        'A browser cannot store a key over plain http. Open this page by https, or on the machine that serves it.',
     })
   const keys = await crypto.subtle.generateKey(ALGORITHM, false, ['sign', 'verify'])
   const publicKey = inBase64Url(await crypto.subtle.exportKey('spki', keys.publicKey))

@@ -8,7 +8,7 @@ export const TEXTS = {
   reading: 'Loading …',
   isCut: 'Disconnected.',
   connection: { connecting: 'connecting', open: 'connected', cut: 'disconnected', 'no-key': 'not paired' },
-  oldPage: 'This page and its server have different versions. Reload it.',
+  oldPage: 'This page is older than its server. Reload the page.',
 
   enter: {
     title: 'Pair this device',
@@ -28,8 +28,8 @@ export const TEXTS = {
   notSent: (what: string, problem: string) => `Not sent: ${what}. ${problem}`,
   asks: (count: number) => (count === 1 ? '1 question: answer' : `${count} questions: answer`),
   fine: 'Fine',
-  otherwise: 'Do it otherwise',
-  instead: (question: string) => `What to do in place of the assumption (${question})`,
+  otherwise: 'Do it differently',
+  instead: (question: string) => `What should the agent do instead? (${question})`,
   beginsSession: (queued: number) =>
     queued === 0
       ? 'This begins a new session.'
@@ -75,7 +75,7 @@ export const TEXTS = {
 
   goal: 'Goal',
   started: 'Started.',
-  slow: 'Not started yet. The page keeps trying.',
+  slow: 'The session has not started yet. The page keeps trying.',
 
   themes: { system: 'System', light: 'Light', dark: 'Dark' },
   devices: 'Devices',

@@ -69,7 +69,7 @@ export function agentList(place: AgentsPlace): ListView<AgentRow> {
     },
     search: 'asked',
     hints: chosen => [
-      `${keymap.label('open')} into it`,
+      `${keymap.label('open')} open`,
       `${keymap.label('close')} back`,
       ...(isReached(pane, chosen?.instance) ? [`${keymap.label('tell_here')} tell it`] : []),
       ...(isReached(pane, chosen?.instance) && chosen?.instance !== null

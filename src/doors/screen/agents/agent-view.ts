@@ -304,8 +304,10 @@ export class AgentView implements FullView {
   }
 }
 
-const NEVER_STOPPED = 'It ends with its round. /stop ends the session after this round; Esc on the screen interrupts it'
-const NOT_SHARED = 'Other terminals do not get its text as it is typed. Finished messages appear here.'
+const NEVER_STOPPED =
+  'The main agent ends with its round. /stop ends the session after this round; Esc on the main screen interrupts the round'
+const NOT_SHARED =
+  'This terminal does not show a message while the agent still writes it. Finished messages appear here.'
 const MOST_REQUEST = 500
 
 /** Of an agent that is none of the running round any more. */

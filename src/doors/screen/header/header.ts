@@ -2,6 +2,7 @@ import type { LiveItem } from '../../../core/events/live-board.ts'
 import type { TaskBoard } from '../../../core/state/plan.ts'
 import {
   elapsedMs,
+  fromSource,
   modelNow,
   partOf,
   type SessionState,
@@ -199,8 +200,8 @@ function windowParts(state: SessionState, now: number): LinePart[] {
 
 function modelPart(state: SessionState): LinePart | null {
   const { effort, effortInUse } = state
-  const source = sourceInUse(state)
-  const words = [modelNow(state), effortInUse ?? effort, source === null ? null : `of ${source}`]
+  const model = modelNow(state)
+  const words = [model, effortInUse ?? effort, fromSource(model, sourceInUse(state))]
     .filter(word => word !== null)
     .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? null : { forms: [words.join(' ')], importance: 20, least: 10, role: 'dim' }

@@ -27,7 +27,7 @@ export async function lendToEditor(
 ): Promise<EditedText> {
   const { env, platform, host } = context
   const lent = async (edit: () => Promise<TerminalEnd>): Promise<TerminalEnd> => {
-    let end: TerminalEnd = { error: 'the terminal is in use' }
+    let end: TerminalEnd = { error: 'another program uses the terminal' }
     await lender.lend(async () => {
       await letGoOfKeys(context)
       end = await host.withoutInterrupt(edit)
@@ -63,7 +63,7 @@ export async function lendToShell(screen: Screen, { platform, clock, host }: Cli
   await screen.lend(async () => {
     isDone = await suspendSelf({ platform, clock, signals: host.signals })
   })
-  if (!isDone) screen.notice('No shell here could bring codemachine back', 'warning')
+  if (!isDone) screen.notice('codemachine was started without a shell, so it cannot be suspended', 'warning')
 }
 
 /** Reads no more, until Ink does again; Ink only stops to listen, and what is typed elsewhere would be lost in part. */

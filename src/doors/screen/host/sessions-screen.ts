@@ -193,7 +193,7 @@ async function openReport(context: CliContext, row: SessionRow, { stage, theme, 
   })
   const shown = [
     ...warnings.map(said => theme.paint('warning', oneLine(said, 2_000))),
-    ...(lines ?? ['Its journal has no session.']),
+    ...(lines ?? ['The journal of this session is empty or damaged.']),
   ]
   stage.open(new Pager({ title: `The report of ${row.id}`, source: wholeSource(shown), theme, keymap, at: 'start' }))
 }

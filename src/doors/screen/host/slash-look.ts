@@ -151,6 +151,6 @@ export async function showReport({ context, records, person }: SlashPlace, rest:
   const onWarning = (warning: string) => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning')
   const place = { columns: screen.output.columns, theme: screen.model.theme, named: null, onWarning }
   const lines = await reportLines(context, { records, id }, place)
-  if (lines === null) return screen.notice(`The journal of ${id} has no session`, 'warning')
+  if (lines === null) return screen.notice(`The journal of ${id} is empty or damaged`, 'warning')
   screen.print(lines)
 }

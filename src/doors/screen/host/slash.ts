@@ -325,7 +325,7 @@ async function chooseModel({ person, start, settings }: SlashPlace): Promise<voi
   })
   if (model.kind !== 'text' && model.kind !== 'chosen') return
   const effort = await screen.choose({
-    title: 'How much effort?',
+    title: 'How much reasoning effort?',
     options: [{ id: 'as-it-is', label: 'As it is' }, ...EFFORTS.map(id => ({ id, label: id }))],
     freeText: 'Another effort of this model …',
   })

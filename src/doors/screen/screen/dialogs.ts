@@ -192,7 +192,7 @@ async function askForSecret(
       body: warnings,
       options: [
         { id: 'again', label: 'Type another value' },
-        { id: 'take', label: 'Take it' },
+        { id: 'take', label: 'Use it' },
       ],
       ofDecision: true,
     })

@@ -409,7 +409,7 @@ async function noteTooLate(model: ScreenModel): Promise<void> {
   const written = oneLine(model.composer.text, TEXT_CHARS)
   await model.choose({
     title: 'The session has ended.',
-    body: [written === '' ? 'Nobody can read this now.' : `Not sent: ${written}`],
+    body: [written === '' ? 'The session that should get this has ended.' : `Not sent: ${written}`],
     options: [{ id: 'close', label: 'Close', confirms: true }],
   })
 }

@@ -101,7 +101,7 @@ function problemOf(needs: Needs | undefined, model: ScreenModel): { problem: str
 
 /** What a key does of several things, once it is chosen here. */
 const CHOSEN: Readonly<Record<string, Pick<Possible, 'name' | 'does'>>> = {
-  interrupt: { name: 'Interrupt the turn', does: 'asks then how to continue' },
+  interrupt: { name: 'Interrupt the round', does: 'then asks how to continue' },
   plan: { name: 'Change the plan', does: 'asks what should change' },
   diff: { name: 'Changes; restore a file', does: 'what changed since the start of the session, file by file' },
 }

@@ -1,7 +1,7 @@
 import { lastLines } from '../../../base/text.ts'
 import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
-import { type SessionState, sourceInUse } from '../../../core/state/state.ts'
+import { fromSource, type SessionState, sourceInUse } from '../../../core/state/state.ts'
 import { readTasks } from '../tasks.ts'
 import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
 import { DECOMPOSITION, nextBefore, passedBefore, statusOf } from './before.ts'
@@ -274,8 +274,8 @@ function workedOn(
   { counts, durationMs, tokens, treeBefore, treeAfter, changed }: EventOf<'round-ended'>,
   session: SessionState,
 ): Worked {
-  const source = sourceInUse(session)
-  const who = [session.modelInUse ?? 'codex', ...(source === null ? [] : [`of ${source}`])].join(' ')
+  const model = session.modelInUse ?? 'codex'
+  const who = [model, fromSource(model, sourceInUse(session))].filter(each => each !== null).join(' ')
   const names = work.who === null ? [] : work.who.split(', ')
   return {
     who: [...names.filter(each => each !== who), who].slice(-MOST_NAMES).join(', '),

@@ -27,7 +27,7 @@ export function changesSection(data: ReportData, extras: PageExtras, { areSavepo
     'Changes',
     html`${paths.length === 0 ? html`<p class="quiet">${noPathsInWords(changes)}</p>` : filesOf(changes, extras)}${
       more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
-    }${changes.from === 'savepoints' || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
+    }${changes.from === 'savepoints' || paths.length === 0 ? null : html`<p class="soft last">As the rounds reported it; there are no savepoints to compare.</p>`}${
       made.length === 0 ? null : html`<h3>Commits</h3>${folded(withGap(commits, made))}`
     }${unseen === null ? null : html`<p class="soft">${unseen}</p>`}${
       start === null || now === null

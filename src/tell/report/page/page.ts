@@ -120,7 +120,7 @@ function numbers(data: ReportData): Html {
   const tasks = tasksInWords(data)
   const [time, tokens, progress] = chartsOf(data.series)
   const isOfTasks = progress !== undefined && tasks !== null && /^Tasks/.test(progress.title)
-  const again = totals.attempts > totals.rounds ? `${totals.attempts} started` : null
+  const again = totals.attempts > totals.rounds ? `and ${totals.attempts - totals.rounds} that did not count` : null
   const most = limits.rounds === null ? null : `of at most ${limits.rounds}`
   return html`<dl class="numbers">
 ${number('Time', formatDuration(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatDuration(totals.waitedMs)} of it waiting`, time)}
@@ -150,9 +150,11 @@ function costNote({ totals: { cost }, limits }: ReportData): string | null {
 /** What the colours of the charts are; nothing where they have but one. */
 function notesOnCharts({ series }: ReportData): Html | null {
   const notes = [
-    ...(series.some(({ rounds }) => rounds > 1) ? ['A point stands for several rounds: their sum.'] : []),
+    ...(series.some(({ rounds }) => rounds > 1) ? ['Each point is the sum of several rounds.'] : []),
     ...(series.some(({ failed }) => failed > 0) ? ['Red: rounds that failed.'] : []),
-    ...(series.some(({ limited }) => limited > 0) ? ['Yellow: rounds that a limit or the network ended.'] : []),
+    ...(series.some(({ limited }) => limited > 0)
+      ? ['Yellow: rounds that ended because of a limit or the network.']
+      : []),
   ]
   return notes.length === 0 ? null : html`<p class="soft charts-note">${notes.join(' ')}</p>`
 }
@@ -243,7 +245,7 @@ function lastWords({ lastWords }: ReportData): Html {
   if (lastWords === null) return html``
   return section(
     'In the agent’s own words',
-    html`<p class="soft">What it said last: a claim, and no proof.</p>${markdownHtml(lastWords)}`,
+    html`<p class="soft">The last message of the agent. It is a claim, not a proof.</p>${markdownHtml(lastWords)}`,
     true,
   )
 }
@@ -260,7 +262,7 @@ function footer(data: ReportData): Html {
     ...(codex === null ? [] : [`codex ${codex}`]),
     `codemachine ${codemachine}`,
   ]
-  return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the journal of the session and its savepoints. Times are those of the machine that made it.</p></footer>`
+  return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the session's journal and savepoints. Times are in the time zone of the machine that made this report.</p></footer>`
 }
 
 /** The table of rounds; of many, the first and the last ones, and the sum of those between. */

@@ -41,7 +41,7 @@ export function timelineSection(data: ReportData): Html {
     ...happenings.map(each => drawn(each, x, laneTop(lanes.indexOf(each.lane)))),
   ]}</svg>`
   const left = leftOutInWords(data)
-  return html`<section class="timeline"><h2>Timeline</h2>${zooms.map(zoomSwitch)}<div class="lanes"><div class="names" aria-hidden="true">${lanes.map(lane => html`<span>${lane}</span>`)}</div><div class="pan" tabindex="0" role="group" aria-label="The timeline, to be moved sideways">${drawing}</div></div>
+  return html`<section class="timeline"><h2>Timeline</h2>${zooms.map(zoomSwitch)}<div class="lanes"><div class="names" aria-hidden="true">${lanes.map(lane => html`<span>${lane}</span>`)}</div><div class="pan" tabindex="0" role="group" aria-label="Timeline; scroll sideways">${drawing}</div></div>
 <p class="soft legend">Filled: worked, or passed. Outlined: failed. Low: a wait, or ended by a limit. ${SIGNS_IN_WORDS}${left === null ? null : html` ${left}`}</p>
 <details><summary>${formatCount(happenings.length, 'moment')}, to the second</summary>${listOf(happenings, from)}</details></section>`
 }
@@ -341,5 +341,5 @@ function describe({ rounds, gateRuns, trouble, refusals, questions }: ReportData
     formatCount(refusals.count, 'refused claim'),
     formatCount(questions.count, 'question'),
   ]
-  return `${counts.join(', ')}. The list below it has each to the second.`
+  return `${counts.join(', ')}. The list below has the exact times.`
 }

@@ -94,5 +94,5 @@ test('a build of which nobody looks at the plan ends after --max-wait, and says 
     { outcome: { kind: 'needs-person', hint: { do: 'decide', session: id } } },
   ])
   const status = await codemachineHere(place, ['status'])
-  expect(status.stdout).toContain(`codemachine resume ${id} asks it again.`)
+  expect(status.stdout).toContain(`To be asked again: codemachine resume ${id}.`)
 })

@@ -105,7 +105,7 @@ test('a person ends one agent: who gave it its work is told that a person did, a
   expect(scene.model.requests.flatMap(({ lastOutputs }) => lastOutputs).join('\n')).toContain(
     'backend-dev was stopped by a person before its work was done; only this agent was.',
   )
-  expect((await scene.run('logs')).stdout).toContain('backend-dev T1 is stopped by a person; the round continues')
+  expect((await scene.run('logs')).stdout).toContain('backend-dev T1 was stopped by a person; the round continues')
 })
 
 promise('O50')
@@ -204,7 +204,7 @@ test('on the screen an agent is chosen, told something, and ended; a name that i
   seen.type('/stop-agent backend-dev')
   await seen.until('› /stop-agent backend-dev')
   seen.press('enter')
-  await seen.untilInAll('backend-dev T1 is stopped by a person')
+  await seen.untilInAll('backend-dev T1 was stopped by a person')
   expect((await running.ended).exitCode).toBe(0)
   expect(await seen.ended).toEqual({ exitCode: 0 })
 })

@@ -20,7 +20,7 @@ test('--dry-run prints the context and what the planner is told, and starts, wri
   const { exitCode, stdout, stderr } = await codemachineHere(place, ['change', '--dry-run', request], { env })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout).toMatch(/^A dry run: nothing is started, written or spent\.\nIt would be a change in /)
-  expect(stdout).toContain("Planned by codex's own model (effort high); carried out by qwen of local.\n")
+  expect(stdout).toContain("Planned by codex's own model (effort high); carried out by qwen from local.\n")
   expect(stdout).toContain('The plan would be shown, and carried out once it is accepted.\n')
   const sections = stdout.split('─── ').map(section => section.split('\n')[0])
   expect(sections.slice(1).map(title => title?.split(',')[0])).toEqual([

@@ -51,7 +51,7 @@ test('what one task finds the next is given; what fails is mended by the local m
   const summary = scene.memory('summary.md')
   expect(summary).toContain('Done, and verified')
   expect(summary).toContain('- `sh check.sh` passed on the final files; it failed before anything was changed')
-  expect(summary).toMatch(/\| T3 \| VERIFICATION \| .* \| done \| fixed 3 times \| qwen of local, scripted \|/)
+  expect(summary).toMatch(/\| T3 \| VERIFICATION \| .* \| done \| fixed 3 times \| qwen from local, scripted \|/)
   expect(summary).toContain('| T2 | limit.txt | +1 −0 |')
   expect(summary).toContain('The limit is 10 now.')
 })

@@ -86,7 +86,7 @@ test('a session on a provider asks it alone, with its key, which is kept nowhere
     provider: 'local',
     providerTokens: { local: tokens },
   })
-  expect(await asked('status')).toMatch(/model +qwen of local\n/)
+  expect(await asked('status')).toMatch(/model +qwen from local\n/)
   expect(await asked('logs')).toContain('goal-worker, codex 0.169.0, provider local, model qwen')
   expect(await asked('doctor')).toContain(`local answers at ${scene.local.url}, and has qwen`)
   // As grep says that it has found nothing.

@@ -82,7 +82,7 @@ test('a bundle that was tampered with, is of another signer or repository, or wa
     const json = Buffer.from(payload, 'base64').toString().replaceAll('grep -q good', 'true ; q good')
     return `"payload":"${Buffer.from(json).toString('base64')}"`
   })
-  expect(await refused(tampered, '--signers', signers)).toContain('was changed after it was signed')
+  expect(await refused(tampered, '--signers', signers)).toContain('signed it: the signature no longer matches')
   await writeFile(join(other.root, 'nobody'), '')
   expect(await refused(text, '--signers', join(other.root, 'nobody'))).toContain('which is not in the list of signers')
   const bare = text

@@ -439,12 +439,12 @@ describe('a plan that changes is told by what has changed', () => {
 
   test.each([
     ['', 'abc', 'plan\n○ step a\n○ step b\n○ step c'],
-    ['abc', 'Abc', '✔ step a · 1 of 3'],
-    ['abc', 'ABc', '✔ step a\n✔ step b · 2 of 3'],
+    ['abc', 'Abc', '✔ step a · 1 of 3 steps'],
+    ['abc', 'ABc', '✔ step a\n✔ step b · 2 of 3 steps'],
     ['abc', 'abc', ''],
-    ['ab', 'anb', '▸ new: step n · 0 of 3'],
-    ['Ab', 'ab', '○ step a · 0 of 2'],
-    ['abc', 'Ab', '✔ step a · 1 of 2\n– step c'],
+    ['ab', 'anb', '▸ new: step n · 0 of 3 steps'],
+    ['Ab', 'ab', '○ step a · 0 of 2 steps'],
+    ['abc', 'Ab', '✔ step a · 1 of 2 steps\n– step c'],
     ['ab', 'cd', 'plan\n○ step c\n○ step d'],
   ])('%j, then %j', (before, after, lines) => {
     expect(changed(before, after)).toBe(lines)
@@ -461,8 +461,8 @@ describe('a plan that changes is told by what has changed', () => {
     ]
     const planBefore: PlanStep[] = next.map(({ step }) => ({ step, status: 'pending' }))
     const event = { ...sampleEvents['plan-updated'], steps: next }
-    expect(shown(event, { planBefore })).toBe('✔ Test for empty names · 1 of 2 · now: Write the docs')
-    expect(shown(event, { planBefore, columns: 40 })).toBe('✔ Test for empty names · 1 of 2')
+    expect(shown(event, { planBefore })).toBe('✔ Test for empty names · 1 of 2 steps · now: Write the docs')
+    expect(shown(event, { planBefore, columns: 40 })).toBe('✔ Test for empty names · 1 of 2 steps')
     expect(shown(event, { planBefore, theme: reader })).toBe('done: Test for empty names, 1 of 2, now: Write the docs')
     expect(shown(event, { planBefore, full: true })).toContain('plan\n          ✔ Test for empty names\n')
   })
@@ -477,7 +477,7 @@ describe('a session', () => {
       │ goal, workspace-write, network off, at most 20       │
       │ rounds                                               │
       │ no gates                                             │
-      │ Nothing proves this goal. --prove checks each        │
+      │ Nothing checks this goal. --prove checks each        │
       │ sentence.                                            │
       ╰──────────────────────────────────────────────────────╯"
     `)
@@ -487,10 +487,11 @@ describe('a session', () => {
     } as const
     expect(shown(stalled, { columns: 56 })).toMatchInlineSnapshot(`
       "╭─ session 20261120_1 ended ───────────────────────────╮
-      │ stalled: no progress in 5 rounds, and no remedy      │
-      │ helped                                               │
+      │ stalled: no progress in 5 rounds, and nothing that   │
+      │ codemachine tried helped                             │
       │ Find the cause with codemachine logs. Remove it, or  │
-      │ write into MAIN.md what to try, then resume.         │
+      │ write in MAIN.md what the agent should try; then     │
+      │ codemachine resume.                                  │
       │ build X                                              │
       │ 3 rounds, 2h05m, 1.2M tokens                         │
       ╰──────────────────────────────────────────────────────╯"

@@ -26,7 +26,7 @@ function last(...events: readonly SessionEvent[]): string {
 
 test('a plan that waits says how it is started and how it is changed; a pause later on is a pause', () => {
   expect(last(...shown)).toBe(
-    `the plan waits for you: codemachine unpause starts the build, codemachine replan "…" changes the plan
+    `the plan waits for you: codemachine decide accept starts the build, codemachine replan "…" changes the plan
           it waits until 2026-11-21 22:41 at the longest
 `,
   )

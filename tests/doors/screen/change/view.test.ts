@@ -27,7 +27,7 @@ function task(id: string, type: TaskSpec['type'], description: string, more: Par
   return record({ ...spec(id), type, description, run: type === 'VERIFICATION' ? 'npm test' : null }, more)
 }
 
-const done = { status: 'COMPLETED', who: 'qwen3-coder of ollama', ms: 80_000, tokens: 12_345 } as const
+const done = { status: 'COMPLETED', who: 'qwen3-coder from ollama', ms: 80_000, tokens: 12_345 } as const
 const TASKS = [
   task('T1', 'INFO_GATHERING', 'Find where routes are registered', { ...done, ms: 20_000, tokens: 4_000 }),
   task('T2', 'ACTION', 'Add the bucket\nOne a client address.', { ...done, changed: ['src/limit.ts', 'src/app.ts'] }),
@@ -92,7 +92,7 @@ describe('the status line', () => {
   )
   test('says the state, the plan, the task, and that the model is of this machine', () => {
     expect(header(atWork, 160)).toMatchInlineSnapshot(
-      `"starting codex · EXECUTING_TASKS, plan v2, 3 of 6 tasks · Task 4/6 ACTION (local): 把限流接到每个路由 🪣 · 3:53 · 0 tokens · of ollama"`,
+      `"starting codex · EXECUTING_TASKS, plan v2, 3 of 6 tasks · Task 4/6 ACTION (local): 把限流接到每个路由 🪣 · 3:53 · 0 tokens · from ollama"`,
     )
   })
 
@@ -152,10 +152,10 @@ test('the board shows each task with its mark, type, who did it, and how long th
     { columns: 110, rows: 20, theme: plain },
   )
   expect(lines.join('\n')).toMatchInlineSnapshot(`
-    "  ✔ T1  INFO_GATHERING: Find where routes are registered (20 s, 4,000 tokens)  (qwen3-coder of ollama)
-      ✔ T2  ACTION: Add the bucket (1 min 20 s, 12,345 tokens, 2 files)  (qwen3-coder of ollama)
+    "  ✔ T1  INFO_GATHERING: Find where routes are registered (20 s, 4,000 tokens)  (qwen3-coder from ollama)
+      ✔ T2  ACTION: Add the bucket (1 min 20 s, 12,345 tokens, 2 files)  (qwen3-coder from ollama)
       ✔ T3  VERIFICATION: The tests pass (2 s, fixed 2 times)
-      ▸ T4  ACTION: 把限流接到每个路由 🪣  (of ollama 3:52)
+      ▸ T4  ACTION: 把限流接到每个路由 🪣  (from ollama 3:52)
       ○ T5  VERIFICATION: The tests pass
       ✘ T6  ACTION: Say it in the docs (It needs "limits" of T4, which failed)"
   `)

@@ -97,7 +97,7 @@ test('the model that works is named, also where the person named none', () => {
   expect(modelAfter({ ...turn, effort: null })).toBe('gpt-6')
   expect(modelAfter(turn, { ...rerouted, to: 'gpt-6-mini' })).toBe('gpt-6-mini high')
   begun = { ...begun, provider: 'local' }
-  expect(modelAfter(turn)).toBe('gpt-6 high of local')
+  expect(modelAfter(turn)).toBe('gpt-6 high from local')
 })
 
 test('what is full of a context or a window is said only while it is true', () => {

@@ -96,7 +96,7 @@ test('/queue, /resume and /model are chosen from lists, and what is chosen is do
   terminal.type('scripted-2')
   await terminal.until('› scripted-2')
   terminal.press('enter')
-  await terminal.until('How much effort?')
+  await terminal.until('How much reasoning effort?')
   terminal.press('enter')
   await terminal.until('Applies from the next session')
   await type(terminal, '/queue rm 4')

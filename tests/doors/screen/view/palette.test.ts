@@ -73,7 +73,7 @@ test('what the palette offers first ends nothing: to leave, stop and interrupt s
   expect(atStart.sent).toEqual(['help'])
   expect(atStart.rows().slice(-3).join()).toMatch(/Leave +Ctrl\+D.*\/exit/)
   const ends = paletteAt(running).rows().slice(-5)
-  expect(ends.map(row => row.split(/ {2,}/)[0])).toEqual(['Interrupt the turn', 'Leave', 'Suspend', '/stop', '/exit'])
+  expect(ends.map(row => row.split(/ {2,}/)[0])).toEqual(['Interrupt the round', 'Leave', 'Suspend', '/stop', '/exit'])
 })
 
 test('the palette has names with their keys, and beside them what they do; where rows are cut it says how many follow', () => {

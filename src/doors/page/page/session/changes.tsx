@@ -68,7 +68,7 @@ export function Changes({ card: { key, place, id }, query }: { card: Card; query
         <>
           <p>
             {value.from} → {value.to}:{' '}
-            {value.count === 0 ? 'Nothing differs.' : TEXTS.changesCount(value.count, value.added, value.removed)}
+            {value.count === 0 ? 'No differences.' : TEXTS.changesCount(value.count, value.added, value.removed)}
           </p>
           {value.files.length > 0 && (
             <VirtualList class="files" label={TEXTS.changed} items={value.files} keyOf={({ path }) => path} height={48}>
@@ -176,7 +176,9 @@ function Rewind({ place, savepoints, done }: { place: string; savepoints: readon
       const planned = await post<Planned>(`sessions/${place}/rewind`, { to, go })
       setPlan(go || planned.files === 0 ? null : planned)
       if (go) done()
-      return [...planned.words, ...(planned.undo === null ? [] : [`To undo it, rewind to ${planned.undo}.`])].join(' ')
+      return [...planned.words, ...(planned.undo === null ? [] : [`To undo this, rewind to ${planned.undo}.`])].join(
+        ' ',
+      )
     })
   return (
     <details class="rewind">
