@@ -64,26 +64,23 @@ const INHIBIT = `exec 3<&0; shift 4; "$@" <&3 & wait`
 const skipped = unless(isLinux, 'the programs of the system are stood in for by scripts of Linux')
 const runOnLinux = (title: string, body: () => Promise<void>) => test.runIf(isLinux)(`${title}${skipped}`, body)
 
-runOnLinux(
-  'on Linux the machine is the machine is the machine is the machine is the machine is the machine is kept awake by systemd-inhibit until that is disposed of',
-  async () => {
-    await standIn('systemd-inhibit', INHIBIT)
-    const awake = await keep('linux')
-    expect(awake).toMatchObject({ by: 'systemd-inhibit', problem: null })
-    expect((await readFile(join(folder, 'args'), 'utf8')).trim().split('\n')).toEqual([
-      '--what=sleep:idle',
-      '--who=codemachine',
-      '--why=A session is running',
-      '--mode=block',
-      'cat',
-    ])
-    const pid = await standInPid()
-    expect(await living([pid])).toEqual([pid])
-    await awake[Symbol.asyncDispose]()
-    expect(await living([pid])).toEqual([])
-    await awake[Symbol.asyncDispose]()
-  },
-)
+runOnLinux('on Linux the machine is kept awake by systemd-inhibit until that is disposed of', async () => {
+  await standIn('systemd-inhibit', INHIBIT)
+  const awake = await keep('linux')
+  expect(awake).toMatchObject({ by: 'systemd-inhibit', problem: null })
+  expect((await readFile(join(folder, 'args'), 'utf8')).trim().split('\n')).toEqual([
+    '--what=sleep:idle',
+    '--who=codemachine',
+    '--why=A session is running',
+    '--mode=block',
+    'cat',
+  ])
+  const pid = await standInPid()
+  expect(await living([pid])).toEqual([pid])
+  await awake[Symbol.asyncDispose]()
+  expect(await living([pid])).toEqual([])
+  await awake[Symbol.asyncDispose]()
+})
 
 runOnLinux('one that does not end when asked is killed, with what it started', async () => {
   await standIn('systemd-inhibit', `trap '' TERM; sleep 60 & echo $! >'${folder}/child'; echo held; wait; wait`)

@@ -77,8 +77,7 @@ describe('each event is a line', () => {
     'session-moved': 'the worker w2 on night-desk-2 takes over the session (takeover 2)\n',
     'settings-taken':
       'new settings: rounds is 5 (it was 20): /home/me/.config/codemachine/config.toml:1; notify.webhook changed: /home/me/.config/codemachine/config.toml:3\n',
-    'keep-awake':
-      'the machine is the machine is the machine is the machine is the machine is kept awake by systemd-inhibit\n',
+    'keep-awake': 'the machine is kept awake by systemd-inhibit\n',
     'round-started': 'round 1  goal-worker, codex 0.169.0, model gpt-6\n',
     'turn-started': '',
     'item-completed': 'All is well.\n',
@@ -124,7 +123,7 @@ describe('each event is a line', () => {
            {
           +--x
 `,
-    stuck: 'no progress in 3 rounds: the next round is asked for another approach\n',
+    stuck: 'no progress in 3 rounds: the next round is told to try another approach\n',
     'memory-broken':
       'tasks.json could not be used: line 3 is not JSON. Its content is saved as tasks.json.broken-1. codemachine restored the last good version.\n',
     'goal-restored': 'the goal in MAIN.md was changed and is restored: it holds your own words.\n',
@@ -222,7 +221,7 @@ describe('each event is a line', () => {
     'contract-turn-ended':
       'the author of the contract gave no usable answer: S1: the goal does not contain this quote: "build Y"  (42.0 s, 9.1k tokens)\n',
     'contract-drafted': `contract, version 1: 1 sentence, 1 check
-            S1 (must) build X
+            S1 (must be true) build X
 `,
     'contract-dropped':
       'the new check is not used: It fails on the finished work, or also passes on the wrong version.\n',
@@ -294,7 +293,7 @@ describe('each event is a line', () => {
     'nothing written': 'nothing was written: docs is a link.\n',
     'template claims': 'No work is left. codemachine checks the result\n',
     'claims without work':
-      'The agent says it is done (MAIN.md and tasks.json), without any work: X was built before.\n',
+      'The agent says it is done (MAIN.md and tasks.json), and that no work was needed: X was built before.\n',
     'usual configuration': '',
     'configuration taken back': 'the configuration of the gates is unchanged again\n',
     'every limit': `session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n${OFFER}`,
@@ -333,8 +332,7 @@ describe('each event is a line', () => {
     'no keeper': '',
     'not kept': '',
     'secret that is not there': 'the secret STRIPE_API_KEY cannot be used: There is no secret STRIPE_API_KEY.\n',
-    'half kept':
-      'the machine is the machine is the machine is the machine is the machine is kept awake by caffeinate: The lid ends it.\n',
+    'half kept': 'the machine is kept awake by caffeinate: The lid ends it.\n',
     'no network': 'the network is down; codex keeps trying\n',
     'given up': '',
     'silent turn': 'turn failed (silence); continuing in the same thread\n',

@@ -116,7 +116,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
     'nothing-done',
     'nothing-done',
   ])
-  expect(stdout).toContain('The agent says it is done (MAIN.md), without any work: X was built before, by')
+  expect(stdout).toContain('The agent says it is done (MAIN.md), and that no work was needed: X was built before, by')
   expect(stdout).toMatch(/note +no file changed, and there are no tasks\..*\n? *.*X was built before/)
   expect(JSON.parse(scene.recorded('report.json')).proof.whyNothing).toContain('X was built before')
   expect(scene.memory('report.md')).toContain('X was built before')

@@ -242,7 +242,7 @@ test('that it has got stuck, what was done about it, when usage is renewed, and 
   const lines = await said([created, sampleEvents['keep-awake'], ...idle, stuck, limits])
   expect(lines).toMatchObject({
     'so far': '3 of 20 rounds, 10 s of 8 h, 0 of 5M tokens, cost 0.00',
-    stuck: 'no progress in 3 rounds: asked for another approach',
+    stuck: 'no progress in 3 rounds: told to try another approach',
     // Two lines have this label: the last one counts here.
     usage: '12 % of the window until 22:00',
     awake: 'by systemd-inhibit',

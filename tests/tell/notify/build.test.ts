@@ -44,7 +44,7 @@ test('each version of a plan that waits is told with the command that shows it',
     version: 2,
     title: 'codemachine in work: the plan waits for you',
     message: expect.stringMatching(
-      /To see the plan, type: codemachine plan\. To accept it: codemachine plan accept --version 2\. The session waits at most {2}for you.+\./,
+      /To see the plan, type: codemachine plan\. To accept it: codemachine plan accept --version 2\. The session waits at most .+ for you.+\./,
     ),
   })
 })

@@ -68,7 +68,7 @@ test('a command that fails is told once, however often it fails', async () => {
 
 test.each([
   ['no-such-notify', 'does not exist; correct notify.command in the settings.'],
-  ['/no-such-notify', 'does not exist, or may not be run; correct notify.command in the settings.'],
+  ['/no-such-notify', 'does not exist, or is not executable; correct notify.command in the settings.'],
 ])('a command that is not there is told by name: %s', async (name, what) => {
   await using opened = await openForTest(() => ({ command: [name] }))
   opened.tell(ended)

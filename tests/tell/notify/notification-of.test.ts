@@ -110,7 +110,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
       ...head,
       event: 'paused',
       title: 'codemachine in parser: paused',
-      message: `The session is paused. To continue, type: codemachine unpause. Otherwise it ${then} ${GOAL}`,
+      message: `The session is paused. To continue, type: codemachine unpause. Without that, it ${then} ${GOAL}`,
       until,
       how,
     })
@@ -130,7 +130,7 @@ test('so is a session that is stuck or paused, and the end of a round', () => {
     ...head,
     event: 'stuck',
     title: 'codemachine in parser: stuck',
-    message: `No progress in 3 rounds. The next round is asked for another approach. ${GOAL}`,
+    message: `No progress in 3 rounds. The next round is told to try another approach. ${GOAL}`,
     round: 5,
     rounds: 3,
     why: 'nothing-changed',

@@ -147,18 +147,16 @@ describe('a gate that was flaky earlier', () => {
   test('is called so though it passed the last time, and stands out', () => {
     const lines = cardOf(data, { commands: [], columns: 100, full: null })
     expect(lines).toContainEqual({
-      text: 'proof    tests: passed, 41.2 s; it failed and then passed on the same files earlier in the session',
+      text: 'proof    tests: passed, 41.2 s; it was flaky earlier in the session',
       tone: 'warning',
     })
     expect(lines).toContainEqual({ text: '         build: passed, 41.2 s', tone: 'good' })
   })
 
   test('is called so in Markdown and on the page', () => {
-    expect(markdownOf(data, HERE)).toContain(
-      '- `tests` passed, 41.2 s; it failed and then passed on the same files earlier in the session',
-    )
+    expect(markdownOf(data, HERE)).toContain('- `tests` passed, 41.2 s; it was flaky earlier in the session')
     expect(htmlOf(data, HERE)).toContain(
-      '<span class="warning">passed, 41.2 s; it failed and then passed on the same files earlier in the session</span>',
+      '<span class="warning">passed, 41.2 s; it was flaky earlier in the session</span>',
     )
   })
 })

@@ -22,7 +22,7 @@ test('a report begins with what to look at first, then the sentences, and says n
     'S1 has a fla',
     'Assumed: Yes',
     'Protected: t',
-    'S4 no progra',
+    'S4 cannot be',
   ])
   expect([at('<h1'), at('Look at this first'), at('What you asked for'), at('class="numbers"')]).toEqual(
     [at('<h1'), at('Look at this first'), at('What you asked for'), at('class="numbers"')].sort((a, b) => a - b),

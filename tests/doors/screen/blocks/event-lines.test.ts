@@ -463,7 +463,9 @@ describe('a plan that changes is told by what has changed', () => {
     const event = { ...sampleEvents['plan-updated'], steps: next }
     expect(shown(event, { planBefore })).toBe('✔ Test for empty names · 1 of 2 steps · now: Write the docs')
     expect(shown(event, { planBefore, columns: 40 })).toBe('✔ Test for empty names · 1 of 2 steps')
-    expect(shown(event, { planBefore, theme: reader })).toBe('done: Test for empty names, 1 of 2, now: Write the docs')
+    expect(shown(event, { planBefore, theme: reader, columns: 70 })).toBe(
+      'done: Test for empty names, 1 of 2 steps, now: Write the docs',
+    )
     expect(shown(event, { planBefore, full: true })).toContain('plan\n          ✔ Test for empty names\n')
   })
 })
