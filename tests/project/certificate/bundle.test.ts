@@ -60,7 +60,10 @@ test('a bundle that was cut, is of something else, or has too much is refused in
     ['', 'contains no session of codemachine'],
     [await text(VERIFIED, SESSION, SESSION), 'contains several sessions'],
     [await text(VERIFIED, other), 'was changed: its files are not the files of its session'],
-    [await text({ ...VERIFIED, subject: many }, SESSION), 'line 1, has 10000 subjects, but a statement has at most 100'],
+    [
+      await text({ ...VERIFIED, subject: many }, SESSION),
+      'line 1, has 10000 subjects, but a statement has at most 100',
+    ],
     [await text(VERIFIED, newer), 'line 2, is of a newer codemachine'],
     [whole.replace(/"sig":"[^"]*"/, '"sig":"?"'), 'line 1, is damaged: its payload'],
     ['{}\n'.repeat(1001), 'has 1001 lines'],
