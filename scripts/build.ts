@@ -134,14 +134,14 @@ const yogaAsFile: Plugin = {
 const grammarsByKind: Plugin = {
   name: 'grammars-by-kind',
   setup(builds) {
-    const kinds = ['css', 'less', 'scss', 'javascript', 'typescript', 'c', 'cpp']
+    const kinds = ['css', 'scss', 'javascript', 'typescript', 'c', 'cpp']
     builds.onLoad({ filter: /[\\/]lowlight[\\/]lib[\\/]common\.js$/ }, async ({ path }) => {
       const first = kinds.map(name => `import 'highlight.js/lib/languages/${name}'\n`)
       const rare =
-        /^import \w+ from 'highlight\.js\/lib\/languages\/(?:arduino|objectivec|perl|php-template|python-repl|vbnet|wasm)'\n|^ {2}(?:arduino|objectivec|perl|'php-template': phpTemplate|'python-repl': pythonRepl|vbnet|wasm),\n/gm
+        /^import \w+ from 'highlight\.js\/lib\/languages\/(?:arduino|less|lua|objectivec|perl|php-template|python-repl|r|vbnet|wasm)'\n|^ {2}(?:arduino|less|lua|objectivec|perl|'php-template': phpTemplate|'python-repl': pythonRepl|r|vbnet|wasm),\n/gm
       const text = await readFile(path, 'utf8')
       const fewer = text.replace(rare, '')
-      if (text.match(rare)?.length !== 14) throw new Error(`${path} names its grammars in another way.`)
+      if (text.match(rare)?.length !== 20) throw new Error(`${path} names its grammars in another way.`)
       return { contents: `${first.join('')}${fewer}` }
     })
   },
