@@ -77,7 +77,7 @@ export function describeFrozen(
   { version, by, heldOut, problem }: RecordedOf<'contract-frozen'>,
   { contract }: SessionState,
 ): Description {
-  if (by === 'controls') return describe('the new check is used: it fails on the wrong version', 'good')
+  if (by === 'controls') return describe('the new check is used, because it notices the wrong version', 'good')
   const how = by === 'person' ? 'accepted by you' : 'accepted automatically, because nobody answered'
   const hidden =
     heldOut.length === 0

@@ -286,11 +286,11 @@ export function wordsForSpent({ rounds, durationMs, tokens }: RecordedOf<'sessio
   return `${formatCount(rounds, 'round')}, ${formatDuration(durationMs)}, ${formatTokens(tokens)}`
 }
 
-/** Says `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
+/** Says `about 3 more rounds in this usage window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
 export function wordsForForecast({ rounds, until }: Forecast, now: number): string {
   const wait = `a wait until ${formatMoment(until, now)}`
-  if (rounds === 0) return `no more rounds in this window: ${wait} comes next`
-  return `about ${rounds} more round${rounds === 1 ? '' : 's'} in this window, then ${wait}`
+  if (rounds === 0) return `no more rounds in this usage window: ${wait} comes next`
+  return `about ${rounds} more round${rounds === 1 ? '' : 's'} in this usage window, then ${wait}`
 }
 
 /** Says how much time is used: `1 h 2 min of 8 h`. */

@@ -78,7 +78,7 @@ test('--verify auto takes the test command of the project, and where nothing pro
   expect(exitCode).toBe(0)
   expect(stdout).toContain('test command of Makefile: make check; protects GNUmakefile, makefile, Makefile\n')
   expect(stdout).toContain('done, gates pass: verified by 1 gate; your request itself was not checked')
-  expect(stdout).not.toContain('Nothing proves')
+  expect(stdout).not.toContain('Nothing checks')
   const [created] = journalOf(scene, 2)
   expect(created).toMatchObject({ said: { verify: ['make check'] }, gates: [{ run: 'make check', required: true }] })
   expect((await scene.run('--plain', '--rounds', '1', 'build Y')).stdout).toContain(

@@ -221,7 +221,7 @@ describe('nothing is pushed', () => {
       'look for a pull request of codemachine/20261121_1: no ␛[31mway. (CM1202)',
       { instead: { 'pr list': { stderr: 'no \u001b[31mway', exitCode: 1 } } },
     ],
-    ['--title is blank', ['--yes', '--title', ' '], '--title is blank', {}],
+    ['--title is blank', ['--yes', '--title', ' '], '--title is empty', {}],
   ])('if %s', async (_, args, sentence, state) => {
     await using scene = await done()
     await scene.forge.change(state)

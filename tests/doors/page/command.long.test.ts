@@ -154,7 +154,7 @@ test('limits gives the session that runs more, or less, and queue move changes t
   expect(stdout.split('\n').map(line => line.slice(0, 6))).toEqual(['000003', '000002', '000001', '000004', ''])
   expect(await scene.run('queue', 'move', '9')).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('No prompt'),
+    stderr: expect.stringContaining('The queue has no prompt'),
   })
   expect(readdirSync(join(scene.records(), 'queue')).includes('order')).toBe(true)
 })

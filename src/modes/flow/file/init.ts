@@ -162,7 +162,10 @@ async function pathsIn(folder: string): Promise<string[]> {
   const paths: string[] = []
   const walk = async (within: string, level: number): Promise<void> => {
     if (level > MOST_LEVELS)
-      throw new UserError('CM1004', `${join(folder, within)} lies more than ${MOST_LEVELS} folders deep.`)
+      throw new UserError(
+        'CM1004',
+        `${join(folder, within)} lies more than ${MOST_LEVELS} folders deep; move it up, or name another folder.`,
+      )
     for await (const entry of await opendir(join(folder, within))) {
       const path = within === '' ? entry.name : `${within}/${entry.name}`
       if (entry.name === '.git' || /^runtime\/(?!debug$|debug\/[^/]+\.json$)/.test(path)) continue

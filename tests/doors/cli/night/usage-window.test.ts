@@ -142,7 +142,7 @@ test('status and report say how many more rounds the usage window has room for, 
   await using scene = await openScene([working(20), working(35), working(50)])
   const night = startNight(scene, ['--rounds', '3', 'build X'], { clock })
   expect((await night.run.ended).exitCode).toBe(3)
-  const words = `about 3 more rounds in this window, then a wait until ${formatMoment(resetsAt * 1000, clock.now())}`
+  const words = `about 3 more rounds in this usage window, then a wait until ${formatMoment(resetsAt * 1000, clock.now())}`
   expect((await night.meanwhile('status').ended).stdout).toContain(`ahead    ${words}\n`)
   expect((await night.meanwhile('report', '--md').ended).stdout).toContain(`- Ahead: ${words}\n`)
   const { session } = JSON.parse((await night.meanwhile('status', '--json').ended).stdout)
