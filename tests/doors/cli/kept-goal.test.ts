@@ -71,7 +71,7 @@ test('an agent that makes the goal smaller and claims it: the goal is put back, 
   expect(main).not.toContain('optional')
   expect(JSON.parse(scene.recorded('done.json')).goal).toBe(GOAL)
   expect(scene.memory('report.md')).toContain(
-    'After round 2 the goal in MAIN.md was found changed, and it was restored. What stood there:',
+    'After round 2, the goal in MAIN.md was changed, and it was restored. The changed text:',
   )
 })
 
