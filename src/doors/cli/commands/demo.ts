@@ -131,7 +131,10 @@ async function howToSee(
   commands: readonly (keyof typeof LOOKS)[],
 ): Promise<string> {
   const program = join(records, 'codemachine')
-  const text = `#!/bin/sh\ncd ${shellWord(directory)} && CODEMACHINE_HOME=${shellWord(records)} exec ${ownCommandLine()} "$@"\n`
+  const text = `#!/bin/sh
+[ "$1" = resume ] && { echo "A demo cannot be resumed: begin another." >&2; exit 2; }
+cd ${shellWord(directory)} && CODEMACHINE_HOME=${shellWord(records)} exec ${ownCommandLine()} "$@"
+`
   await mkdir(records, { recursive: true })
   await writeFile(program, text, { mode: 0o700 })
   const lines = commands.map(command => `${LOOKS[command]}: ${typed(program, context)} ${command}`)

@@ -36,8 +36,9 @@ import {
 
 /** The commands as they are now. */
 export function commandsOf({ person }: Pick<SlashPlace, 'person'>): readonly SlashCommand[] {
-  const { facts, showsSession } = person.screen.model
-  return slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null, showsSession })
+  const { facts, options, showsSession } = person.screen.model
+  const commands = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null, showsSession })
+  return options.isDemo ? commands.filter(({ name }) => name !== 'detach') : commands
 }
 
 /**
@@ -155,7 +156,9 @@ const OF_SESSION: readonly Command[] = [
   command('stop-agent', 'End one agent; the round continues', (place, rest) =>
     reachAgent(askingAt(place), 'stop-agent', rest),
   ),
-  command('detach', 'Leave the session running; codemachine attach shows it again', ({ letGo }) => letGo()),
+  command('detach', 'Leave the session running; codemachine attach shows it again', ({ person, letGo }) =>
+    person.screen.model.options.isDemo ? person.screen.notice('A demo ends with its screen', 'warning') : letGo(),
+  ),
   command('copy', 'Copy the last answer; /copy command copies the last command', copySlash),
 ]
 

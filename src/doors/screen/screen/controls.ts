@@ -266,7 +266,8 @@ export class Controls {
         else this.#submit(intent.text)
         break
       case 'steer':
-        if (tells) this.#submit(intent.text)
+        // Its meaning depends on the setting alone: a key that tells for some texts, and queues others, is pressed wrongly.
+        if (enter !== 'queue' && model.isRunning) this.#submit(intent.text)
         else this.#start(this.#steer(intent.text))
         break
       case 'command':

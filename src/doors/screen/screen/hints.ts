@@ -36,6 +36,7 @@ function situationOf(model: ScreenModel): HintSituation {
     text: composer.text,
     command: composer.commandIn(composer.snapshot().buffer)?.kind ?? null,
     tells: options.keymap.enter !== 'queue' && isRunning && !model.isOfQueue,
+    isOfQueue: model.isOfQueue,
     isSearching: search !== null,
     popup,
     question,
@@ -73,6 +74,8 @@ export interface HintSituation {
   command: 'command' | 'unknown-command' | null
   /** Whether Enter tells the agent, and Tab queues. */
   tells: boolean
+  /** Whether the text was taken out of the queue, to which it goes back. */
+  isOfQueue: boolean
   /** Whether the history is searched. */
   isSearching: boolean
   /** The options for the word at the caret, or null. */
@@ -148,12 +151,20 @@ function hintsOfPopup(popup: Popup): readonly string[] {
 }
 
 /** With a text in the field: what becomes of it. */
-function hintsOfText({ isSession, isRunning, canFollow, tells, isNarrow, keymap }: Placed): readonly string[] {
+function hintsOfText({
+  isSession,
+  isRunning,
+  canFollow,
+  tells,
+  isOfQueue,
+  isNarrow,
+  keymap,
+}: Placed): readonly string[] {
   const more = ['Ctrl+C clears it', 'Alt+Enter new line', '@ files', ...named(keymap, ['editor', 'editor'])]
   if (canFollow) return ['Enter starts a new session', '/follow … continues the change', ...more]
   if (!isSession) return ['Enter starts it', ...more]
   const queues = isNarrow ? 'queues it' : 'queues it as the next session'
-  if (!isRunning) return [`Enter ${queues}`, ...more]
+  if (!isRunning || (isOfQueue && keymap.enter !== 'queue')) return [`Enter ${queues}`, ...more]
   const tell = `tells the agent${isNarrow ? '' : ' now'}`
   const key = keymap.label('tell')
   const [enter, tab] = tells

@@ -155,7 +155,7 @@ test('what cannot be attached to is refused in a sentence: nothing, what has end
   writeFileSync(join(scene.records(), 'lock'), JSON.stringify(lock))
   expect(await refused()).toEqual([
     2,
-    expect.stringContaining('It runs on another-host (pid 4711), another machine or container'),
+    expect.stringContaining('The session runs on another-host (pid 4711), another machine or container'),
   ])
 })
 

@@ -307,12 +307,14 @@ test('screen.enter = "tell": Enter tells the agent and Tab queues, and where no 
 })
 
 test.for(['tell', null] as const)(
-  'a prompt that was taken out of the queue goes back with Enter, screen.enter = %s; a text typed anew does not',
+  'a prompt that was taken out of the queue goes back with Enter or Tab, screen.enter = %s; a text typed anew does not',
   async enter => {
-    const { press, happens, asked, model, title } = sit({ enter, queue: ['one', 'two'] })
+    const { press, happens, asked, model, title } = sit({ enter, queue: ['one', 'two', 'three'] })
     happens(created(), started(1))
     await press({ ...named('up'), meta: true }, text(', longer'), named('return'))
-    expect([title(), asked, model.currentNotice?.text]).toEqual([null, [], 'queued two, longer'])
+    expect([title(), asked, model.currentNotice?.text]).toEqual([null, [], 'queued three, longer'])
+    await press({ ...named('up'), meta: true }, text(', with Tab'), named('tab'))
+    expect([asked, model.currentNotice?.text]).toEqual([[], 'queued two, with Tab'])
     await press({ ...named('up'), meta: true }, ctrl('c'), text('use tabs'), named('return'))
     expect([title() !== null, asked.length]).toEqual(enter === null ? [true, 0] : [false, 1])
   },
