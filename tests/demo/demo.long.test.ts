@@ -29,8 +29,8 @@ test(
     })
     expect(exitCode).toBe(0)
     expect(stderr).toContain('node bin/reading-list.js books.json index.html')
-    expect(stderr.trimEnd().split('\n').slice(-3)).toEqual([
-      expect.stringMatching(/^The report: .*report\.html$/),
+    expect(stderr).toMatch(/^Its report: .*\/codemachine report --open$/m)
+    expect(stderr.trimEnd().split('\n').slice(-2)).toEqual([
       `Now yours: npm install --global ${packageRoot}`,
       'In your project: codemachine "test the riskiest code that no test covers"',
     ])

@@ -81,7 +81,7 @@ export const KEY_ACTIONS = [
   }),
   action('field', 'editor', ['ctrl+g'], 'Write in the editor', { does: 'opens the text in `$VISUAL` or `$EDITOR`' }),
   action('field', 'search', ['ctrl+r'], 'Search the prompts', { does: 'searches earlier prompts' }),
-  action('field', 'redraw', ['ctrl+l'], 'Draw anew', { does: 'draws the screen again' }),
+  action('field', 'redraw', ['ctrl+l'], 'Redraw', { does: 'draws the screen again' }),
   action('field', 'suspend', ['ctrl+z'], 'Suspend', {
     does: 'suspends codemachine; `fg` returns; the agent keeps working',
   }),

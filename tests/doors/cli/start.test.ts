@@ -97,7 +97,7 @@ test('a specification that cannot be built by is refused before anything is aske
   await using place = await makePlace()
   const path = await specify(place, 'A game.')
   await truncate(path, 5_000_000)
-  expect(await refusal(place, 'start')).toContain('has 5000000 bytes, and may have at most 524288 (512 KiB)')
+  expect(await refusal(place, 'start')).toContain('has 5000000 bytes, but at most 524288 (512 KiB) are allowed')
   await specify(place, Buffer.from([0x41, 0]))
   expect(await refusal(place, 'start', '--yes')).toContain('byte 2 is a NUL')
   await specify(place, '')

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { ownCommandLine, packageRoot } from '../../../base/package.ts'
@@ -9,7 +9,6 @@ import { createDemoRepository, demoGoal, demoScript } from '../../../demo/projec
 import { inHome } from '../../../platform/files.ts'
 import { rootOf } from '../../../session/records/records.ts'
 import { shellWord } from '../../../tell/words/commands.ts'
-import { memoryRoot } from '../../../workspace/memory/memory-paths.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { RunFlags } from '../flags.ts'
 import { run, start } from './run.ts'
@@ -111,16 +110,12 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
 }
 
-/** How to look at the result and remove it; last, where the report is, and what begins the same in a project of one's own. */
+/** How to look at the result and remove it; last, what begins the same in a project of one's own. */
 async function howToLook(context: CliContext, shown: Shown & { look: string }): Promise<string> {
-  const { directory, look } = shown
-  const sessions = join(directory, memoryRoot, 'projects')
-  const [session = ''] = (await readdir(sessions)).sort().reverse()
   return `
-The result: cd ${shellWord(directory)} && ${look}
-${await howToSee(context, shown, ['logs', 'verify'])}
+The result: cd ${shellWord(shown.directory)} && ${shown.look}
+${await howToSee(context, shown, ['report --open', 'logs', 'verify'])}
 
-The report: ${join(sessions, session, 'report.html')}
 ${nowYours(context)}`
 }
 
@@ -141,7 +136,7 @@ cd ${shellWord(directory)} && CODEMACHINE_HOME=${shellWord(records)} exec ${ownC
   return [...lines, `To remove it: rm -r ${shellWord(root)} ${typed(records, context)}`].join('\n')
 }
 
-const LOOKS = { logs: 'Its session', verify: 'Prove it again' }
+const LOOKS = { 'report --open': 'Its report', logs: 'Its session', verify: 'Prove it again' }
 
 /** A path as a word for a shell. */
 function typed(path: string, { home }: CliContext): string {

@@ -321,9 +321,13 @@ export class ListView<Row> implements FullView {
       const mark = this.#options.search === 'asked' ? '/' : theme.symbols ? '› ' : '> '
       let shown = mark + this.#query
       while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
+      const search = this.#query === '' ? ['type to search'] : []
       const all =
         this.#options.search === 'typed' ? ['Enter confirms', 'Esc closes'] : ['Enter keeps it', 'Esc shows all']
-      const fitting = fittingHints([...more, ...all], { columns: columns - widthOf(shown) - 4, wayOut: 'Esc' })
+      const fitting = fittingHints([...more, ...search, ...all], {
+        columns: columns - widthOf(shown) - 4,
+        wayOut: 'Esc',
+      })
       const keys = `   ${fitting.join(' · ')}`
       const line = widthOf(shown + keys) < columns ? shown + theme.paint('dim', keys) : shown
       return { line, caret: widthOf(shown) }

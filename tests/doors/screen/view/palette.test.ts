@@ -81,18 +81,18 @@ test('the palette has names with their keys, and beside them what they do; where
   const { lines } = view.frame({ columns: 100, rows: 12 })
   expect(lines[1]).toMatch(/^ {2}Action +Key +What it does *$/)
   expect(lines[2]).toMatch(/^› Change the plan +Ctrl\+C +asks what should change/)
-  expect(lines.at(-1)).toMatch(/^› {4}\d+ more below · Enter confirms · Esc closes$/)
+  expect(lines.at(-1)).toMatch(/^› {4}\d+ more below · type to search · Enter confirms · Esc closes$/)
   expect(view.frame({ columns: 100, rows: 100 }).lines.join('\n')).toMatch(
     /^ {2}\/doctor {10,}Check the setup and show fixes/m,
   )
 })
 
 test.each([
-  ['/intrupt', /^Interrupt the turn/],
+  ['/intrupt', /^Interrupt the round/],
   ['/doctor', /^\/doctor /],
   ['chagnes', /^Changes/],
   ['undo', /^Changes; restore a file/],
-  ['cancel', /^Interrupt the turn|^\/stop /],
+  ['cancel', /^Interrupt the round|^\/stop /],
   ['quit', /^Leave/],
   ['transcript', /^Log/],
   ['history', /^Log|^Search the prompts/],
@@ -135,7 +135,7 @@ test('on the start screen "undo" finds the changes of the newest session', () =>
 
 test('the last line of the palette is where its search is typed, and no key to press', () => {
   const { lastLine, press } = paletteAt(running)
-  expect(lastLine()).toBe('›    Enter confirms · Esc closes')
+  expect(lastLine()).toBe('›    type to search · Enter confirms · Esc closes')
   press('stop')
   expect(lastLine()).toBe('› stop   Enter confirms · Esc closes')
 })
