@@ -30,7 +30,7 @@ test('gates that only the target has, and those that only git in a repository pa
   expect((await land(place, 'one')).stderr).toContain(
     'fails these gates: no c, cat node_modules/old/x node_modules/new/x. codemachine changed nothing.',
   )
-  const { exitCode, stdout, stderr } = await land(place, 'two', '--message', 'Use it')
+  const { exitCode, stdout, stderr } = await land(place, 'two', '--message', 'Take it')
   expect([exitCode, stderr]).toEqual([0, expect.stringContaining('runs on the merge: no c\n')])
   expect(stdout).toContain('Proved on the merge: sh check.sh (')
   expect(git(place, 'ls-files')).toContain('d.txt')

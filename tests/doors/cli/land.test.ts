@@ -55,7 +55,7 @@ test('what was done is merged by a plain commit, and what the person is in the m
   ] as const) {
     git(place, 'config', key, value)
   }
-  const { exitCode, stdout, stderr } = await land(place, '--message', 'Use it')
+  const { exitCode, stdout, stderr } = await land(place, '--message', 'Take it')
   const commit = readFileSync(join(place.directory, '.git/refs/heads/main'), 'utf8').trim()
   expect([exitCode, stdout, stderr]).toEqual([
     0,
