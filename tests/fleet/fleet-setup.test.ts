@@ -126,7 +126,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     await fleet('setup', '--queue', url)
     await cluster.ask(url, 'update codemachine.version set version = 99')
     const { exitCode, stderr } = await fleet('setup', '--queue', url)
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('of version 99')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('has schema version 99')])
     expect((await examine('--queue', url)).bad).toEqual([
       expect.objectContaining({
         check: 'schema',

@@ -273,7 +273,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     expect((await scene.type('status')).stdout).toMatch(/w1 +0 of 2 +- +drains/)
     expect(await scene.type('drain', 'w9')).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('There are: w1'),
+      stderr: expect.stringContaining('Running workers: w1'),
     })
   })
 

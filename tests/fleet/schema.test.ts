@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       const url = await cluster.database()
       await cluster.ask(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
-      await expect(fleetTerms(database)).rejects.toThrow(/is of version 1, but this codemachine needs 3/)
+      await expect(fleetTerms(database)).rejects.toThrow(/has schema version 1, but this codemachine needs version 3/)
       const { done } = await setUp(database, { terms: {}, teams: [] })
       expect(done).toContain('The schema codemachine was updated from version 1 to 3.')
       const terms = await fleetTerms(database)

@@ -123,7 +123,7 @@ test('a template that cannot be used is refused when the project is opened', asy
     expect(refused).toMatchObject({ message: expect.stringMatching(sentence), exitCode: 2 })
   }
   const twice = await openIn({ place }, { templates: [kind, kind] }).catch((error: unknown) => error)
-  expect(twice).toMatchObject({ message: expect.stringContaining('"relay" already') })
+  expect(twice).toMatchObject({ message: expect.stringContaining('already named "relay"') })
 })
 
 test('a session whose template throws is listed with why, what waits is worked on, and it goes on once that is mended', async () => {

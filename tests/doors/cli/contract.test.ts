@@ -142,5 +142,5 @@ test('a check that deletes files, one that never ends and one that needs the net
   expect(broken.exitCode).toBe(4)
   expect(broken.stdout).toContain('S1, check 1: fails')
   expect(readdirSync(join(scene.place.directory, '.codemachine'))).not.toContain('checks')
-  expect((await scene.run('contract')).stdout).toMatch(/2 of 2 sentences proved\nS1 {2}proved {2}\(must\)\n/)
+  expect((await scene.run('contract')).stdout).toMatch(/2 of 2 sentences proved\nS1 {2}proved {2}\(must be true\)\n/)
 })

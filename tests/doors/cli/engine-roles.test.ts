@@ -35,7 +35,7 @@ test('a step of a workflow runs on its own engine, status and journal say so, an
   expect(engines).toEqual(['codex', 'mine'])
   expect(findIn(place, []).recorded('journal.ndjson')).toContain('Of another agent.')
   const status = await codemachine(place, ['status'])
-  expect(status.stdout).toContain('of mine')
+  expect(status.stdout).toContain('from mine')
   await writePersonSettings(place, '[engines.mine]\ncommand = ["/nowhere/agent"]\n')
   const replayed = await codemachine(place, ['flow', 'run', 'two.toml', '--mock', '--pace', '0'])
   expect([replayed.exitCode, replayed.stderr]).toEqual([0, ''])

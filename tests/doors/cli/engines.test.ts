@@ -76,7 +76,7 @@ test('where the usage window of codex is full, another agent begins the round ag
     changes: [{ round: 2, from: 'codex', to: 'mine' }],
     reached: { mine: ['127.0.0.1'] },
   })
-  expect((await codemachineHere(place, ['status'])).stdout).toMatch(/^ +model +of mine$/m)
+  expect((await codemachineHere(place, ['status'])).stdout).toMatch(/^ +model +from mine$/m)
   const report = (await codemachineHere(place, ['report'])).stdout.replaceAll(/\s+/g, ' ')
   expect(report).toContain('codex 2 rounds, mine 2 rounds; mine could reach 127.0.0.1')
 })

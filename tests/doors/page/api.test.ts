@@ -110,7 +110,7 @@ test('who looks at a specification makes nothing in the directory, and reads no 
   const file = join('.codemachine', 'inputs', 'specifications.md')
   expect(await read()).toMatchObject({
     status: 400,
-    body: { problem: expect.stringMatching(/^There is no .*\.md; write/), code: 'CM0207' },
+    body: { problem: expect.stringMatching(/\.md does not exist; write/), code: 'CM0207' },
   })
   expect(await readdir(place.directory)).toEqual(before)
   await mkdir(join(place.directory, '.codemachine', 'inputs'), { recursive: true })

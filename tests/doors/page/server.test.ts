@@ -241,5 +241,5 @@ test('a port that is taken is passed over, or named where it was asked for', asy
   const { server } = await serve({ port, isExact: false })
   expect(server.port).toBeGreaterThan(port)
   await expect(serve({ port, isExact: true })).rejects.toThrow(`Port ${port} of 127.0.0.1 is in use.`)
-  await expect(serve({ host: '0.0.0.0' })).rejects.toThrow('On 0.0.0.0 others can read the traffic')
+  await expect(serve({ host: '0.0.0.0' })).rejects.toThrow('On 0.0.0.0, other people can read the traffic')
 })

@@ -51,7 +51,7 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
       '--executor and --no-local cannot be combined; leave one of them out.',
     ],
     ['with an effort of two words', ['--planner-effort', 'very high', 'x'], '--planner-effort is "very high"; use an'],
-    ['from a change that there is not', ['--follow-up', '--', 'x'], 'has no earlier change to continue from'],
+    ['from a change that there is not', ['--follow-up', '--', 'x'], /work has no earlier change to continue from/],
     ['with a session to follow alone', ['--follow-up', '20260101_1'], 'There is no request; say what to change.'],
     [
       'by the id of a session',
@@ -62,7 +62,8 @@ describe('a change that cannot begin is refused in a sentence, and nothing is be
   ])('%s', async (_which, args, sentence) => {
     const { exitCode, stdout, stderr } = await typed(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-    expect(stderr).toContain(`codemachine: ${sentence}`)
+    expect(stderr).toMatch(/^codemachine: /)
+    expect(stderr).toMatch(sentence)
     expect((await codemachineHere(place, ['list', '--json'])).stdout).toBe('[]\n')
   })
 

@@ -152,7 +152,7 @@ test('the list says who is at work on what, since when and with how many tokens,
     expect.stringMatching(/^ {2}backend-dev {3}T4, T5 {2}thinking .*–$/),
     '',
     '',
-    expect.stringMatching(/^Enter into it · q back · t tell it · \/ find/),
+    expect.stringMatching(/^Enter open · q back · t tell it · \/ find/),
   ])
   press('down', 'return')
   expect(depth()).toBe(2)
@@ -290,7 +290,7 @@ test('one that has ended can be told nothing, and the leader is not stopped by t
   press('t')
   expect(lines().at(-1)).toBe('frontend-dev has ended')
   press('escape', 'up', 'up', 's')
-  expect(lines().at(-1)).toMatch(/^It ends with its round\. \/stop/)
+  expect(lines().at(-1)).toMatch(/^The main agent ends with its round\. \/stop/)
   expect(asked).toEqual([])
 })
 
