@@ -131,6 +131,6 @@ test('nothing is begun with a text that is too long', async () => {
     { first: { ...begun, kept } },
     { view: { event: nothing, live: nothing }, canAsk: false },
   )
-  await expect(worked).rejects.toThrow('plan.txt has 17 MiB, and may have 16 MiB')
+  await expect(worked).rejects.toThrow('plan.txt has 17 MiB, but at most 16 MiB are allowed')
   expect(await project.records.sessions()).toEqual([])
 })

@@ -202,10 +202,14 @@ async function refuseWhileGuarded(world: World, own: Records, { repository }: Ch
     const state = await readGuardState(guard).catch(() => null)
     if (state?.guarded.has(repository.commonDir) !== true) continue
     const where = oneLine(state.workTree, 1000)
-    throw new UserError('CM0601', `A session in ${where} can change what git runs for this repository.`, {
-      hint: `Publish after its end. If it was cut off, resume it: codemachine resume -C ${shellWord(state.workTree)}`,
-      exitCode: 6,
-    })
+    throw new UserError(
+      'CM0601',
+      `codemachine does not publish while a session in ${where} could change this repository's hooks or config.`,
+      {
+        hint: `Publish after its end. If it was cut off, resume it: codemachine resume -C ${shellWord(state.workTree)}`,
+        exitCode: 6,
+      },
+    )
   }
 }
 

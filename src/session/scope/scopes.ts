@@ -103,7 +103,7 @@ export class Scopes {
     if (gate === undefined) return gates
     throw new UserError(
       'CM0904',
-      `A command that must pass contains a secret, which codemachine never stores: ${redactor.text(gate.run)}; write the name of a variable instead.`,
+      `This gate contains a secret: ${redactor.text(gate.run)}. codemachine records gates, so write the name of a variable in its place, such as "$TOKEN".`,
     )
   }
 }

@@ -92,7 +92,9 @@ test('a worktree is not published while the guard of another one has not closed'
   git(place, 'config', 'remote.origin.pushurl', join(place.root, 'evil.git'))
   const { exitCode, stderr } = await scene.publish()
   expect(exitCode, stderr).toBe(6)
-  expect(stderr).toContain(`A session in ${workTree} can change what git runs for this repository.`)
+  expect(stderr).toContain(
+    `codemachine does not publish while a session in ${workTree} could change this repository's hooks or config.`,
+  )
   expect((await forge.state()).requests).toEqual([])
   await guard.check()
   await guard.close()

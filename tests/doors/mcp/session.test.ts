@@ -125,7 +125,7 @@ test('a question of an agent ends the wait, and its answer reaches the round; th
   over.resolve()
   expect(await client.until({ session: started.session })).toMatchObject({ happened: 'ended' })
   expect(await client.call('steer', { text: 'Too late.' })).toMatchObject({
-    problem: `No codemachine runs in ${scene.place.directory}, so no agent can receive this.`,
+    problem: `No codemachine runs in ${scene.place.directory}, so nobody can receive this.`,
   })
   const { events } = await scene.run('logs', '--json')
   expect(eventsOf(events, 'steered').map(({ text }) => text.split('\n')[0])).toEqual([

@@ -121,7 +121,7 @@ test('without git, codex or a queue that is said, or left out', () => {
     'Enter     type a goal; codemachine works until it is done',
     '/start    starts a goal, from the specification (/templates changes it)',
     'Directory ~/work',
-    'Branch    no git',
+    'Branch    not a git repository',
     "Model     codex's default, effort high",
   ])
 })

@@ -167,7 +167,7 @@ describe('the number of a session', () => {
   test('may be one that somebody has given it, once', async () => {
     const records = await open()
     expect(await records.takeSessionId('20261120_77')).toBe('20261120_77')
-    await expect(records.takeSessionId('20261120_77')).rejects.toThrow('The session 20261120_77 exists already')
+    await expect(records.takeSessionId('20261120_77')).rejects.toThrow('The session 20261120_77 already exists')
     expect(await records.sessions()).toEqual(['20261120_77'])
   })
 

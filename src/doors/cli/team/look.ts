@@ -150,7 +150,7 @@ export async function teamRemove(
   if (!yes && (flags.json || !(stdin.isTTY && stdout.isTTY)))
     throw new UserError(
       'CM0105',
-      'Without a terminal, codemachine cannot ask you; --yes removes the project, its records and its secrets.',
+      'Without a terminal, or with --json, codemachine cannot ask you; --yes removes the project, its records and its secrets.',
     )
   const questions = questionsAbout(team)
   const texts = questions.map(({ question }) => question)

@@ -56,7 +56,7 @@ test('the projects of a workspace are listed with what came of them, shown whole
   expect(await here(['rm', name])).toMatchObject({
     exitCode: 2,
     stderr:
-      'codemachine: Without a terminal, codemachine cannot ask you; --yes removes the project, its records and its secrets. (CM0105)\n',
+      'codemachine: Without a terminal, or with --json, codemachine cannot ask you; --yes removes the project, its records and its secrets. (CM0105)\n',
   })
   expect(await here(['rm', name], { tty: true, input: 'n\n\nno\n' })).toMatchObject({
     exitCode: 0,
