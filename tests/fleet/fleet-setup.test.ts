@@ -131,7 +131,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
       expect.objectContaining({
         check: 'schema',
         status: 'problem',
-        message: expect.stringContaining('of version 99'),
+        message: expect.stringContaining('has schema version 99'),
       }),
     ])
   })

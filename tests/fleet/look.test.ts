@@ -201,7 +201,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`looking at a fleet, and telling it${WI
     expect((await scene.type('retry', id)).stdout).toBe(`${id} waits for a worker again.\n`)
     expect(await scene.type('retry', id)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('waits already'),
+      stderr: expect.stringContaining('already waits'),
     })
     const first = await scene.take()
     await scene.happens(first, created())
