@@ -247,7 +247,7 @@ describe('a mistake in the agents of the person is one sentence with its place, 
       ['Security', /agents\.Security cannot have this name; use lower-case letters, digits and single dashes/],
       ['"a/../b"', /agents\."a\/\.\.\/b" cannot have this name; /],
       ['master-mind', /"master-mind" is an agent of codemachine, and you cannot replace it; /],
-      ['backend', /"backend" would have the memory file of "backend-dev" .+; give it another name\./],
+      ['backend', /an agent of this name would use the memory file of "backend-dev" .+; choose another name\./],
     ] as const) {
       await writeFile(config, `[agents.${name}]\nprompt = "a.md"\n`)
       const { exitCode, stderr } = await scene.run('--json', 'a goal')

@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)(`a session on the page${WITHOUT_BROWSER}`, () => {
       expect(await check.getByText('SQLite is enough').count()).toBe(0)
 
       await name.getByText('This begins a new session.').waitFor()
-      await name.getByLabel(/^What to do/).fill('Call it corner shop.')
+      await name.getByLabel(/^What should the agent do instead/).fill('Call it corner shop.')
       await name.getByRole('button', { name: 'Begin a session' }).click()
       await name.getByText('Sent in a moment: Call it corner shop.').waitFor()
       await page.clock.runFor(11_000)

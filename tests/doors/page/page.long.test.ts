@@ -501,7 +501,7 @@ describe.skipIf(!hasBrowser)(`the page${WITHOUT_BROWSER}`, () => {
       await route.fulfill({ response: answer, body: isOld ? body.replaceAll(`"${version}"`, '"0.0.1"') : body })
     })
     await page.reload()
-    await page.getByText('have different versions').waitFor()
+    await page.getByText('This page is older than its server').waitFor()
     expect(loads).toBe(2)
     isOld = false
     await page.reload()

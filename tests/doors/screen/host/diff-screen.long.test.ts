@@ -86,7 +86,7 @@ test('/diff shows what changed since the start, in a round or since a savepoint;
   expect(text(scene.place, 'one.txt')).toBe('one\n')
   seen.type('q')
   await command('/diff 7')
-  await seen.until('There is no savepoint of round 7')
+  await seen.until('has no savepoint')
   seen.type('q')
   // The log knows the round of a line.
   await seen.until('I wait.')
