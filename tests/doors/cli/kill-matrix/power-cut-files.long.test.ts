@@ -116,7 +116,7 @@ describe.concurrent('after a power cut a session goes on to done although of the
       const lost = /^An earlier fingerprint of the work directory is gone: later changes cannot be listed\.$/
       const broken = /^The savepoint \d+_1\/(start|\d) is broken, and left out: its commit cannot be read\.$/
       const notKept =
-        /^Round \d, because git failed: fatal: (loose object \w+ {2}has no savepoint.* is corrupt|\w+ is not a valid object|bad object \w+)$/
+        /^There is no savepoint of round \d, because git failed: fatal: (loose object \w+ .* is corrupt|\w+ is not a valid object|bad object \w+)$/
       for (const warning of await expectDone(cut)) {
         expect(
           [lost, broken, notKept].some(known => known.test(warning)),
