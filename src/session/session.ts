@@ -593,6 +593,11 @@ export class Session {
     let aloneSince: number | null = null
     let told: HoldEnd | null = null
     this.#isAttended = false
+    using _ = {
+      [Symbol.dispose]: () => {
+        this.#isCounting = false
+      },
+    }
     for (;;) {
       // Create the signals before the checks, so that a change meanwhile ends the wait at once.
       this.#woken = new AbortController()
@@ -613,7 +618,6 @@ export class Session {
       }
       if (end.how === 'goes-on') this.#log.live({ type: 'still-waiting', leftMs: left })
       await clock.wait(Math.min(left, isAttached && !audience.isForGood ? WATCHER_LOOK_MS : SLICE_MS), woken)
-      this.#isCounting = false
     }
   }
 
@@ -785,8 +789,8 @@ export class Session {
    * Returns true if this stopped a countdown.
    */
   attend(isThere: boolean): boolean {
+    if (isThere === this.#isAttended) return false
     const stops = isThere && this.#isCounting
-    this.#isCounting = false
     this.#isAttended = isThere
     this.#woken.abort()
     return stops

@@ -249,7 +249,11 @@ async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<S
   const ask: Parameters<typeof watchCommands>[1] = command =>
     handleCommand(command, current, watcher => watchers.watched(watcher))
   opened.use(await watchCommands(records.control, ask, clock))
-  observer.reach?.({ ask, attend: () => runner.attend(true), letGo: () => watchers.letGo() })
+  const letGo = () => {
+    watchers.letGo()
+    runner.attend(false)
+  }
+  observer.reach?.({ ask, attend: () => runner.attend(true), letGo })
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   return await runner.run()
 }
