@@ -47,7 +47,7 @@ test(
     expect(workOf(events).filter(each => each.endsWith('completed'))).toHaveLength(9)
     expect(mostAtOnce(events)).toBe(3)
     expect(verdictsOf(events)).toEqual(['T1', 'T2', 'T3', 'T4', 'T5', 'T6', 'T7', 'T8'].map(task => `${task} done`))
-    // A patch that does not fit would show here; the only commands that fail show a defect before it is mended.
+    // Here a patch that does not fit would show. The only commands that fail show a defect before its fix.
     const failed = eventsOf(events, 'item-completed').flatMap(({ item }) =>
       'status' in item && item.status === 'failed' ? [item.kind === 'command' ? item.command : item.kind] : [],
     )
@@ -68,7 +68,7 @@ describe('the demo of a goal', () => {
     demo = await codemachine(place, ['demo', '--fast', '--json'], { env: { TMPDIR: place.root }, boundMs: DEMO_MS })
   }, 2 * DEMO_MS)
 
-  afterAll(() => place[Symbol.asyncDispose]())
+  afterAll(() => place?.[Symbol.asyncDispose]())
 
   test('shows a contract: a claim that misses a sentence, a weak check that is mended, and all proved', async () => {
     const { exitCode, events, stderr } = demo
@@ -94,7 +94,7 @@ describe('the demo of a goal', () => {
     ])
     const tried = eventsOf(events, 'control-tried').map(({ sentence, result }) => `${sentence} ${result}`)
     expect(tried).toEqual(['S1 not-caught', ...['S1', 'S2', 'S3', 'S4', 'S5', 'S6'].map(id => `${id} caught`)])
-    // The only commands that fail are the tests that show a defect before it is mended.
+    // The only commands that fail are tests that show a defect before its fix.
     const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
     const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
     expect(failed.map(({ round }) => round)).toEqual([2, 2, 5])
@@ -153,8 +153,13 @@ test('a demo that is stopped says that it cannot be resumed, and names only comm
   const { stderr } = await running.ended
   expect(stderr).toContain('A demo cannot be resumed; the same command begins another.')
   expect(stderr).not.toContain('Prove it again')
-  const { stdout } = await execa('sh', ['-c', /^Its session: (.+)$/m.exec(stderr)?.[1] ?? ''], { env: place.env })
-  expect(stdout).toContain('contract, version 1')
+  const look = /^Its session: (.+)$/m.exec(stderr)?.[1] ?? ''
+  const typed = (line: string) => execa('sh', ['-c', line], { env: place.env, reject: false })
+  expect((await typed(look)).stdout).toContain('contract, version 1')
+  expect(await typed(look.replace(' logs', ' resume'))).toMatchObject({
+    exitCode: 2,
+    stderr: 'A demo cannot be resumed: begin another.',
+  })
 })
 
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */

@@ -155,6 +155,12 @@ test('colours end on the line on which they begin, and take no cell', () => {
   for (const line of lines(FACTS, 80, 23, colours)) expect(widthOf(line)).toBeLessThanOrEqual(80)
 })
 
+test('a session can be left running, but not that of a demo', () => {
+  const leaves = (isDemo: boolean) =>
+    slashCommands({ login: null, showsSession: true, isDemo }).some(({ name }) => name === 'detach')
+  expect([leaves(false), leaves(true)]).toEqual([true, false])
+})
+
 test('the login command that applies is offered, and which login there is', () => {
   const of = (login: StartFacts['login'], hasOwnLogin = false) => slashCommands({ login, hasOwnLogin })
   const names = of(null).map(({ name }) => name)

@@ -37,8 +37,8 @@ import {
 /** The commands as they are now. */
 export function commandsOf({ person }: Pick<SlashPlace, 'person'>): readonly SlashCommand[] {
   const { facts, options, showsSession } = person.screen.model
-  const commands = slashCommands({ login: facts?.login ?? null, hasOwnLogin: facts?.hasOwnLogin ?? null, showsSession })
-  return options.isDemo ? commands.filter(({ name }) => name !== 'detach') : commands
+  const [login, hasOwnLogin] = [facts?.login ?? null, facts?.hasOwnLogin ?? null]
+  return slashCommands({ login, hasOwnLogin, showsSession, isDemo: options.isDemo === true })
 }
 
 /**
@@ -49,15 +49,19 @@ export function slashCommands({
   login,
   hasOwnLogin = null,
   showsSession = false,
+  isDemo = false,
 }: {
   login: LoginState | null
   hasOwnLogin?: boolean | null
   showsSession?: boolean
+  isDemo?: boolean
 }): readonly Command[] {
   const isIn = login?.kind === 'in' || hasOwnLogin === true
   const note = login?.kind === 'in' ? `rounds use ${login.by}` : null
   const all = (showsSession ? [...OF_SESSION, ...ALWAYS] : ALWAYS)
     .filter(({ name }) => name !== (isIn ? 'login' : 'logout'))
+    // Its scripted model ends with its screen.
+    .filter(({ name }) => !(isDemo && name === 'detach'))
     .map(each => (each.name === 'logout' ? { ...each, note } : each))
   return inOrderOfUse(all, showsSession ? USED_IN_SESSION : USED_AT_START)
 }
@@ -156,9 +160,7 @@ const OF_SESSION: readonly Command[] = [
   command('stop-agent', 'End one agent; the round continues', (place, rest) =>
     reachAgent(askingAt(place), 'stop-agent', rest),
   ),
-  command('detach', 'Leave the session running; codemachine attach shows it again', ({ person, letGo }) =>
-    person.screen.model.options.isDemo ? person.screen.notice('A demo ends with its screen', 'warning') : letGo(),
-  ),
+  command('detach', 'Leave the session running; codemachine attach shows it again', ({ letGo }) => letGo()),
   command('copy', 'Copy the last answer; /copy command copies the last command', copySlash),
 ]
 

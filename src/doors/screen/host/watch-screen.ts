@@ -58,7 +58,7 @@ export async function openWatchScreen(
     isWatching: true,
     control: {
       ask,
-      // Whoever watches is at each question.
+      // A screen that watches counts as a person already, so no countdown runs.
       attend: () => false,
       // A session is always shown.
       begin: () => {},

@@ -266,7 +266,7 @@ export class Controls {
         else this.#submit(intent.text)
         break
       case 'steer':
-        // Its meaning depends on the setting alone: a key that tells for some texts, and queues others, is pressed wrongly.
+        // Unlike Enter, it queues a text from the queue too: people press a key wrongly whose meaning depends on the text.
         if (enter !== 'queue' && model.isRunning) this.#submit(intent.text)
         else this.#start(this.#steer(intent.text))
         break

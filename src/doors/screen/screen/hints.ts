@@ -74,7 +74,7 @@ export interface HintSituation {
   command: 'command' | 'unknown-command' | null
   /** Whether Enter tells the agent, and Tab queues. */
   tells: boolean
-  /** Whether the text was taken out of the queue, to which it goes back. */
+  /** Whether the text came from the queue; Enter puts it back there. */
   isOfQueue: boolean
   /** Whether the history is searched. */
   isSearching: boolean

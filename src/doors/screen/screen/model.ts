@@ -268,7 +268,7 @@ export interface ScreenModelOptions {
   keymap: Keymap
   /** Whether the session is run by another process. */
   isWatching: boolean
-  /** Whether a scripted model replaces the real one: it ends with the session. */
+  /** Whether this is a demo, whose scripted model ends with the screen. */
   isDemo?: boolean
   size(): { columns: number; rows: number }
   redact(text: string): string
