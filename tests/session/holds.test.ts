@@ -82,27 +82,6 @@ describe('an interrupted session', () => {
     expect(after).toMatchObject({ holdEnd: null, heldSince: null, pausedAt: null })
   })
 
-  test('waits for a person who is at its question, and goes on by itself once they have left', async () => {
-    const stopped: boolean[] = []
-    const ran = await hold([interrupted], {
-      onBegin: async ({ runner, clock, events }) => {
-        while (ofType(events, 'held').length === 0) await clock.wait(1000)
-        for (const [afterMs, isThere] of [
-          [10 * MINUTE, true],
-          [MINUTE, true],
-          [109 * MINUTE, false],
-        ] as const) {
-          await clock.wait(afterMs)
-          stopped.push(runner.attend(isThere))
-        }
-      },
-    })
-    expect(stopped).toEqual([true, false, false])
-    expect(due(ran).at(0)).toEqual([30, 'goes-on'])
-    expect(due(ran).at(-1)).toEqual([2 * 60 + 30, 'goes-on'])
-    expect(ofType(ran.events, 'unpaused')).toMatchObject([{ by: 'default' }])
-  })
-
   promise('W30')
   test('so does one whose plan was changed, by that plan', async () => {
     const ran = await hold([{ on: 'turn-started', nth: 1, say: ['replan the docs first'] }])
