@@ -62,7 +62,7 @@ export function afterLogout(wasIn: boolean, rounds: LoginOfRounds): string {
 
 /** Says which codex home rounds use, and who is logged in there. */
 export function roundsUse({ home, login }: Exclude<LoginOfRounds, { problem: string }>): string {
-  const whose = home.owner === 'person' ? 'your own codex' : "codemachine's own codex"
+  const whose = home.owner === 'person' ? 'your own codex folder' : "codemachine's own codex folder"
   return `Rounds use ${whose} (${home.path}), ${who(login)}`
 }
 

@@ -130,7 +130,7 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'log-in':
       return `Log in with codemachine login; ${THEN_RESUME}`
     case 'mend-provider':
-      return `${mendProvider(hint)}, and codemachine resume continues; codemachine resume --provider codex continues without it.`
+      return `${mendProvider(hint)}; then codemachine resume continues. To continue without ${hint.provider}: codemachine resume --provider codex`
     case 'mend-cause':
       return `${failedSince(hint)}. Fix the cause; then codemachine resume continues.`
     case 'resume':
@@ -173,7 +173,7 @@ const MENDS = {
 } satisfies Partial<Record<OutcomeHint['do'], string>>
 
 function mendProvider({ provider }: { provider: string }): string {
-  return `Fix that (codemachine doctor tests ${provider})`
+  return `Fix that (to test ${provider}: codemachine doctor)`
 }
 
 /**

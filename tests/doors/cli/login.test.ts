@@ -64,7 +64,7 @@ describe('codemachine login', () => {
     expect(profile).toContain('model_reasoning_effort = "high"')
     expect(await codemachine(place, ['login', 'status'])).toMatchObject({
       exitCode: 0,
-      stdout: `Rounds use codemachine's own codex (${ownHome(place)}), logged in with ChatGPT (plus).\n`,
+      stdout: `Rounds use codemachine's own codex folder (${ownHome(place)}), logged in with ChatGPT (plus).\n`,
     })
     const before = readFileSync(loginFile(place))
     issuer.answer = 'no'
@@ -207,7 +207,7 @@ describe('codemachine login', () => {
 
 test('codemachine logout takes that login away, and says what rounds use then', async () => {
   await using place = await openPlace()
-  const then = `Rounds use your own codex (${place.codexHome}), where nobody is logged in.\n`
+  const then = `Rounds use your own codex folder (${place.codexHome}), where nobody is logged in.\n`
   expect(await codemachine(place, ['logout'])).toMatchObject({ exitCode: 0, stdout: `Nobody was logged in. ${then}` })
   await wasLoggedIn(place)
   expect(await codemachine(place, ['logout'])).toMatchObject({ exitCode: 0, stdout: `Logged out. ${then}`, stderr: '' })

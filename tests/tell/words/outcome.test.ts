@@ -36,7 +36,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-provider': [
     { do: 'mend-provider', provider: 'local' },
-    'Fix that (codemachine doctor tests local), and codemachine resume continues; codemachine resume --provider codex continues without it.',
+    'Fix that (to test local: codemachine doctor); then codemachine resume continues. To continue without local: codemachine resume --provider codex',
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
@@ -118,7 +118,7 @@ test('of a call that only a person can mend, what to mend is said, and not that 
     'Fix the codex configuration (codemachine doctor checks it).',
   ])
   expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
-    'Fix that (codemachine doctor tests local).',
+    'Fix that (to test local: codemachine doctor).',
   )
 })
 

@@ -222,7 +222,7 @@ async function nobodyWaits(
     'CM0616',
     accepted === undefined
       ? `${id} is not running, so you cannot answer its plan now; it asks you again when you resume it.`
-      : `Version ${accepted.version} of the plan of ${id} was already accepted, and no process runs it.`,
+      : `Version ${accepted.version} of the plan of ${id} is already accepted, and ${id} is ${isOver ? 'done' : 'not running'}.`,
     { hint },
   )
 }

@@ -104,7 +104,7 @@ export function addSchedule(program: Command, does: Does): void {
 export function addUninstall(program: Command, does: Does): void {
   program
     .command('uninstall')
-    .description('list what codemachine left on this machine, and remove it after asking for each kind')
+    .description('list what codemachine left on this machine, and ask before removing each kind of file')
     .addOption(new Option('-n, --dry-run', 'only list it').conflicts(['yes', 'keep']))
     .option('-y, --yes', 'remove all of it without asking; work that is not landed stays')
     .option('--keep <kind...>', 'keep: services, worktrees, memory, settings, login, history or sessions')

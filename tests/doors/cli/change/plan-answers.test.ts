@@ -110,7 +110,7 @@ test('the plan of a change is seen, rejected, edited and accepted with a remark 
   ])
   const again = await elsewhere('plan', 'accept')
   expect(again.exitCode).toBe(2)
-  expect(again.stderr).toContain(`Version 4 of the plan of ${id} was already accepted, and no process runs it.`)
+  expect(again.stderr).toContain(`Version 4 of the plan of ${id} is already accepted, and ${id} is not running.`)
   expect(again.stderr).toContain(`codemachine resume ${id}`)
   expect((await elsewhere('plan')).stdout).toContain(
     'version 4 of 4, by a person; accepted by a person: Mind the old API.',

@@ -37,7 +37,7 @@ test('/login lends codex the terminal and comes back with the login, and /logout
   terminal.type('/lo')
   await terminal.until(/\/logout .*\(rounds use an API key\)/)
   terminal.press('enter')
-  await terminal.untilInAll('Logged out. Rounds use your own codex')
+  await terminal.untilInAll('Logged out. Rounds use your own codex folder')
   await terminal.until(/Login +not logged in: \/login/)
   expect(terminal.bytes()).not.toContain(KEY)
   terminal.press('ctrl+d')
