@@ -80,6 +80,8 @@ export interface ContractState {
   left: string | null
   /** Last results of the checks in force. */
   runs: readonly CheckRun[]
+  /** Fingerprint of the work after its last round or check; null: no round has ended. */
+  tree: string | null
   /** Sentences that were true at some time. */
   held: readonly string[]
   controls: readonly Control[]
@@ -109,6 +111,7 @@ export function newContract(terms: ProveTerms): ContractState {
     refused: [],
     left: null,
     runs: [],
+    tree: null,
     held: [],
     controls: [],
     asked: [],
@@ -467,7 +470,7 @@ export function nextClaimCheck(contract: ContractState | null, tree: string, rou
   const isOfClaim = (run: CheckRun) => hasPassed(run.status) || (run.when === 'claim' && run.round === round)
   const [due] = dueChecks(frozen.sentences, runs.filter(isOfClaim), tree)
   if (due !== undefined) return { kind: 'check', sentence: due.sentence, check: due.check, when: 'claim' }
-  const failed = sentencesOf(contract).filter(({ state }) => state === 'fails')
+  const failed = sentencesOf({ ...contract, tree }).filter(({ state }) => state === 'fails')
   return failed.length === 0 ? null : { kind: 'refuse', failed: failed.map(({ id }) => id) }
 }
 
@@ -478,7 +481,7 @@ export function nextControl(contract: ContractState | null, tree: string): Contr
   if (draft?.sentence != null) return nextOfSecond(draft, controls, tree)
   // Checks that passed before the work stay weak, whatever they catch.
   const isProvable = ({ state, flaw }: SentenceNow) => HOLDS.has(state) && !(state === 'weak' && flaw !== null)
-  const all = sentencesOf(contract).filter(isProvable)
+  const all = sentencesOf({ ...contract, tree }).filter(isProvable)
   const sentences = all.flatMap(({ id }) => frozen.sentences.find(each => each.id === id) ?? [])
   const of = (id: string) => controls.filter(each => each.sentence === id && each.tree === tree)
   for (const sentence of sentences) {
@@ -545,7 +548,7 @@ function nextOfSecond(draft: Draft, controls: readonly Control[], tree: string):
 /**
  * State of a sentence. `proved`: true, and its checks catch wrong versions. `weak`: they missed one, or passed a *must*
  * before the work. `holds`: true, no wrong version tried. `unusable`: its checks cannot be trusted. `open`: some checks have
- * not run. `refused`: the person removed it.
+ * not run on the work as it is now. `refused`: the person removed it.
  */
 export type SentenceState =
   | 'proved'
@@ -571,8 +574,9 @@ export interface SentenceNow extends Sentence {
 
 /** Returns the sentences of the contract in force, then those that the person removed. Empty: no contract. Pure. */
 export function sentencesOf(contract: ContractState | null): readonly SentenceNow[] {
-  const { frozen = null, controls = [], runs = [], refused = [] } = contract ?? {}
-  if (frozen === null) return []
+  if (contract === null || contract.frozen === null) return []
+  const { frozen, controls, refused } = contract
+  const runs = runsNow(contract)
   const flaws = flawsOf(frozen, frozen.before)
   const out = refused.map((each, at) => ({ ...each, id: `R${at + 1}`, ...TAKEN_OUT }))
   const counting = frozen.sentences.map(sentence => {
@@ -585,6 +589,11 @@ export function sentencesOf(contract: ContractState | null): readonly SentenceNo
     return { ...sentence, state, isHeldOut, made: counted.length, caught, flaw: flaw?.problem ?? null }
   })
   return [...counting, ...out]
+}
+
+/** Returns the last results of checks on the work as it is now. Pure. */
+export function runsNow({ runs, tree }: ContractState): readonly CheckRun[] {
+  return tree === null ? runs : runs.filter(run => run.tree === tree)
 }
 
 const TAKEN_OUT = {
@@ -623,16 +632,17 @@ function stateOf(
   const came = checks.map((_, at) => runOf(runs, id, at + 1))
   if (came.some(run => run?.status === 'not-started')) return 'unusable'
   if (came.some(run => run !== null && !hasPassed(run.status))) return flaw?.isUnusable === true ? 'unusable' : 'fails'
-  if (came.some(run => run === null)) return 'open'
+  if (came.some(run => run === null)) return flaw?.isUnusable === true ? 'unusable' : 'open'
   if (flaw?.isUnusable === false) return 'weak'
   if (made === 0) return 'holds'
   return caught === made ? 'proved' : 'weak'
 }
 
-/** Numbers of checkable, true and proved sentences. */
+/** Numbers of checkable, true, unchecked and proved sentences. */
 export interface ContractCount {
   checkable: number
   holding: number
+  open: number
   proved: number
 }
 
@@ -641,7 +651,7 @@ export function countContract(contract: ContractState | null): ContractCount | n
   if (contract === null || contract.frozen === null) return null
   const all = sentencesOf(contract).filter(({ kind, state }) => asksFor(kind) && state !== 'refused')
   const count = (...states: SentenceState[]) => all.filter(({ state }) => states.includes(state)).length
-  return { checkable: all.length, holding: count(...HOLDS), proved: count('proved') }
+  return { checkable: all.length, holding: count(...HOLDS), open: count('open'), proved: count('proved') }
 }
 
 /** Strength of proof of finished work. */

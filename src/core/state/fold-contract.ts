@@ -208,6 +208,7 @@ function endCheck(state: SessionState, event: EventOf<'check-ended'>): SessionSt
   const after: ContractState = {
     ...contract,
     runs: withRun(contract.runs, run),
+    tree: event.tree,
     ...(isStale ? { controls: [], asked: [] } : {}),
   }
   const now = sentencesOf(after).find(({ id }) => id === event.sentence)

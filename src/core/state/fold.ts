@@ -535,6 +535,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     ...noticesAfterRound(state, event),
     running: null,
     agents: [],
+    contract: state.contract && { ...state.contract, tree: event.treeAfter },
     taskPlan: planAfterRound(state),
     last: { ...event, part: running?.part ?? null, isReplan: running != null && running.replan !== null },
     unkept: [...state.unkept, { round: event.round, tree: event.treeAfter, files: event.changedCount }].slice(

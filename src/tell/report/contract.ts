@@ -6,6 +6,7 @@ import {
   countContract,
   lineOf,
   runOf,
+  runsNow,
   type SentenceNow,
   sentencesOf,
 } from '../../core/rules/contract.ts'
@@ -55,12 +56,13 @@ export function reportContract(contract: ContractState | null, isOver: boolean):
 }
 
 function checksOf({ id, checks }: SentenceNow, contract: ContractState) {
+  const runs = runsNow(contract)
   return checks.map(({ run }, at) => ({
     run: clipEnd(lineOf(id, at + 1, run), RUN_CHARS),
     before: runOf(contract.frozen?.before ?? [], id, at + 1)?.status ?? null,
-    now: runOf(contract.runs, id, at + 1)?.status ?? null,
-    isFlaky: runOf(contract.runs, id, at + 1)?.isFlaky ?? false,
-    output: clipStart(runOf(contract.runs, id, at + 1)?.output.trim() ?? '', OUTPUT_CHARS),
+    now: runOf(runs, id, at + 1)?.status ?? null,
+    isFlaky: runOf(runs, id, at + 1)?.isFlaky ?? false,
+    output: clipStart(runOf(runs, id, at + 1)?.output.trim() ?? '', OUTPUT_CHARS),
   }))
 }
 

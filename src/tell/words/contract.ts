@@ -168,7 +168,7 @@ const STATES: Readonly<Record<SentenceState, string>> = {
   weak: 'weak: its checks pass on a wrong version',
   holds: 'its checks pass; no wrong version was tried',
   fails: 'does not hold',
-  open: 'not checked yet',
+  open: 'not checked',
   unusable: 'its checks cannot be used',
   'not-checkable': 'no program can check it',
   context: 'background: it asks for nothing',
@@ -198,10 +198,11 @@ export function wordsForContract(contract: ContractState | null): string | null 
 const BEHIND = 'the contract does not contain your later changes (codemachine contract edit)'
 
 /** Says `5 of 7 sentences hold`; once some are proved, how many. */
-function wordsForHolding({ checkable, holding, proved }: ContractCount): string {
+function wordsForHolding({ checkable, holding, open, proved }: ContractCount): string {
   if (checkable === 0) return 'no check can test a sentence'
   if (proved > 0 && holding === checkable) return `${proved} of ${formatCount(checkable, 'sentence')} proved`
-  return `${holding} of ${formatCount(checkable, 'sentence')} ${holding === 1 ? 'holds' : 'hold'}`
+  const unchecked = open === 0 ? '' : `, ${open} not checked`
+  return `${holding} of ${formatCount(checkable, 'sentence')} ${holding === 1 ? 'holds' : 'hold'}${unchecked}`
 }
 
 function line(text: string): string {

@@ -42,7 +42,7 @@ test('a sentence that the person takes out stands behind the others, and counts 
     ['S1', 'Make', 'open'],
     ['R1', 'Keep b.', 'refused'],
   ])
-  expect(countContract(contract)).toEqual({ checkable: 1, holding: 0, proved: 0 })
+  expect(countContract(contract)).toEqual({ checkable: 1, holding: 0, open: 1, proved: 0 })
   expect(contract?.frozen?.uncovered).toEqual([])
   const again = after(
     ...[drafted('author', 1, 'Make a.', 'Keep b.'), drafted('person', 2, 'Make a.'), frozen(2)],
@@ -107,6 +107,6 @@ describe('an author may be given any goal', () => {
     expect(readContract({ sentences: [taste] }, 'Make it nice.')).toMatchObject({ ok: true })
     const text = { ...taste, kind: 'not-checkable', id: 'S1' } as const
     const event = { type: 'contract-drafted', version: 1, by: 'author', sentences: [text], uncovered: [] } as const
-    expect(countContract(after(event, frozen(1)).contract)).toEqual({ checkable: 0, holding: 0, proved: 0 })
+    expect(countContract(after(event, frozen(1)).contract)).toEqual({ checkable: 0, holding: 0, open: 0, proved: 0 })
   })
 })

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Sentence } from '../../../src/core/rules/contract.ts'
-import { wordsForContract } from '../../../src/tell/words/contract.ts'
+import { reportContract } from '../../../src/tell/report/contract.ts'
+import { contractSection } from '../../../src/tell/report/page/contract.ts'
+import type { ReportData } from '../../../src/tell/report/report-data.ts'
+import { wordsForContract, wordsForSentence } from '../../../src/tell/words/contract.ts'
 import { describeEvent } from '../../../src/tell/words/event.ts'
 import { wordsForDone } from '../../../src/tell/words/proof.ts'
 import { sampleEvents } from '../../doors/screen/samples.ts'
@@ -37,6 +40,31 @@ test('after the checks of a round, one line says how many sentences hold', () =>
   expect(shown(ran('S3', 'after-round', 'failed', 'c'))).toEqual([
     'S3, check 1: failed (exit code 1), 300 ms',
     '2 of 3 sentences hold',
+  ])
+})
+
+test('of a session that is stopped before the checks of its last round end, a sentence is not checked', () => {
+  const worked = { ...sampleEvents['round-ended'], treeBefore: 'a', treeAfter: 'b' }
+  const { contract } = foldAll([
+    { ...created(), prove },
+    { type: 'contract-drafted', version: 1, by: 'author', sentences, uncovered: [] },
+    ...['S1', 'S2', 'S3'].map(id => ran(id, 'before', 'failed', 'a')),
+    { type: 'contract-frozen', version: 1, by: 'person', heldOut: [], problem: null },
+    ...[worked, ran('S1', 'after-round', 'passed', 'b'), ran('S2', 'after-round', 'failed', 'b')],
+    { ...sampleEvents['check-ended'], sentence: 'S3', when: 'after-round', status: 'broken-off', tree: 'b' },
+  ])
+  expect(wordsForContract(contract)).toBe('1 of 3 sentences holds, 1 not checked')
+  const { sentences: told = [] } = reportContract(contract, true) ?? {}
+  expect(told.map(({ state, checks }) => [wordsForSentence(state), checks[0]?.now])).toEqual([
+    ['its checks pass; no wrong version was tried', 'passed'],
+    ['does not hold', 'failed'],
+    ['not checked', null],
+  ])
+  const page = contractSection({ contract: reportContract(contract, true) } as ReportData).text
+  expect(page.match(/"counts \w+">[^<]+/g)).toEqual([
+    '"counts warning">its checks pass; no wrong version was tried',
+    '"counts bad">does not hold',
+    '"counts warning">not checked',
   ])
 })
 
