@@ -444,7 +444,7 @@ function linesOfChange({ tasks, left, main }: PlanChangeInWords): string[] {
 /** Describes a request of codex, and its answer. */
 function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
   const words = REQUESTS.get(method)?.(subject) ?? `asked (${name(method)}): ${text(subject)}`
-  return describe(`codex ${words}  → ${text(answer)}`)
+  return describe(`codex ${words}  → codemachine: ${text(answer)}`)
 }
 
 /** Words for codex's requests; one without a reason has only its kind as subject. */

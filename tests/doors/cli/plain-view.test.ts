@@ -85,7 +85,7 @@ describe('each event is a line', () => {
     usage: '',
     limits: '',
     'model-rerouted': 'codex changed the model: gpt-6 → gpt-5 (highRiskCyberActivity)\n',
-    'request-answered': 'codex asked to run: rm -rf build  → declined\n',
+    'request-answered': 'codex asked to run: rm -rf build  → codemachine: declined\n',
     'answer-given': 'answered verdict: outputs/1-verdict.json, 21 bytes\n',
     'answer-refused': `the answer verdict cannot be used:
           - \`word\` is 7; it must be a text.
@@ -457,7 +457,9 @@ describe('each event is a line', () => {
     ['item/tool/call', 'find', 'asked for the tool find'],
     ['constructor', 'x', 'asked (constructor): x'],
   ])('a request (%s: %s) is told in words', (method, subject, words) => {
-    expect(line({ ...sampleEvents['request-answered'], method, subject })).toBe(`codex ${words}  → declined\n`)
+    expect(line({ ...sampleEvents['request-answered'], method, subject })).toBe(
+      `codex ${words}  → codemachine: declined\n`,
+    )
   })
 
   test('a round that failed says why, and that nothing changed', () => {
