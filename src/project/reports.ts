@@ -17,7 +17,7 @@ import type { World } from './world.ts'
 
 /** An ended session: `session-ended` is in its journal. */
 interface EndedSession {
-  records: Pick<Records, 'journal' | 'sessionFolder' | 'directory' | 'templates'>
+  records: Pick<Records, 'journal' | 'sessionFolder' | 'directory' | 'templates' | 'answer'>
   id: string
   /** The work directory as typed on the command line; null: not typed. */
   named: string | null

@@ -29,7 +29,7 @@ const schema = v.object({
 
 /** Returns the answer to a question of a session; null: none yet. Throws a `UserError` if its file cannot be read. */
 export async function readPersonAnswer(
-  records: Records,
+  records: Pick<Records, 'answer'>,
   session: string,
   question: string,
 ): Promise<QuestionAnswer | null> {

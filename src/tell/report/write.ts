@@ -5,6 +5,7 @@ import { asSentence } from '../../base/text.ts'
 import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { eachEvent, JOURNAL_START } from '../../session/records/journal.ts'
+import { readPersonAnswer } from '../../session/records/questions.ts'
 import type { Records } from '../../session/records/records.ts'
 import { readSnapshot, type Snapshot, type SnapshotCheck, writeSnapshot } from '../../session/records/snapshot.ts'
 import { relativeInside, writeFileInside } from '../../workspace/files/inside-directory.ts'
@@ -93,29 +94,51 @@ async function writeInFolder(directory: string, path: string, content: string | 
 }
 
 /**
- * The report of a session, by its journal alone; null if that holds no session. Events are read one by one: how much
- * memory it takes does not depend on how many there are.
+ * The report of a session, by its journal and the answers of a person; null if the journal holds no session. Events are read
+ * one by one: how much memory it takes does not depend on how many there are.
  * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
  * @param check what is asked of a snapshot that stands for the beginning of the journal
  */
 export async function readReport(
-  records: Pick<Records, 'journal' | 'templates'>,
+  records: ReportRecords,
   id: string,
   runner: Parameters<typeof sessionStatusOf>[1],
   check: SnapshotCheck = 'whole',
 ): Promise<ReportData | null> {
   const report = await foldReport(records, id, check)
-  return report.data(state => sessionStatusOf(state, runner))
+  return await withAnswers(
+    report.data(state => sessionStatusOf(state, runner)),
+    records,
+  )
 }
+
+type ReportRecords = Pick<Records, 'journal' | 'templates' | 'answer'>
 
 /** The same of a session that nobody runs, with its state; null if its journal holds none. */
 export async function readReportAndState(
-  records: Pick<Records, 'journal' | 'templates'>,
+  records: ReportRecords,
   id: string,
 ): Promise<{ data: ReportData; state: SessionState } | null> {
   const report = await foldReport(records, id, 'whole')
-  const data = report.data(state => sessionStatusOf(state, null))
+  const data = await withAnswers(
+    report.data(state => sessionStatusOf(state, null)),
+    records,
+  )
   return data === null ? null : { data, state: report.state }
+}
+
+/** Marks the questions that were answered after the session: such an answer is in no journal. One that cannot be read is none. */
+async function withAnswers(data: ReportData | null, records: ReportRecords): Promise<ReportData | null> {
+  if (data === null) return null
+  // The id becomes part of a file name.
+  const isAnswered = async (id: string) =>
+    /^Q\d{1,6}$/.test(id) && (await readPersonAnswer(records, data.session, id).catch(() => null)) !== null
+  const entries = await Promise.all(
+    data.questions.entries.map(async each =>
+      (await isAnswered(each.id)) ? { ...each, answered: true as const } : each,
+    ),
+  )
+  return { ...data, questions: { ...data.questions, entries } }
 }
 
 async function foldReport(

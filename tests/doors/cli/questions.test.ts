@@ -99,12 +99,15 @@ Change the work accordingly, and whatever was built on the assumption, where my 
   expect(await run(here, 'questions', '--all')).toMatch(/Which database\?\n.+\n.+\n.+\n {2}Answered .+: Postgres\n/)
 })
 
-test('an assumption that is accepted queues nothing, is listed no more, and can still be answered otherwise', async () => {
+test('an assumption that is accepted queues nothing, is listed no more, here and in the report, and can still be answered otherwise', async () => {
   await using here = await place()
+  const report = async () => await run(here, 'report', '20261121_2')
+  expect(await report()).toContain('Assumed: SQLite, as it is small')
   expect(await run(here, 'questions', 'accept', 'Q1')).toBe(
     'Accepted 20261121_2/Q1: SQLite, as it is small\nThe work stays as it is.\n',
   )
   expect(await queued(here)).toEqual([])
+  expect(await report()).toContain('asked    1 question, answered: Which database?')
   expect(await run(here, 'questions')).not.toContain('database')
   expect(JSON.parse(await run(here, 'questions', '20261121_2', '--all', '--json'))).toMatchObject([
     { answer: { answer: 'SQLite, as it is small', at: expect.any(String) } },
