@@ -25,8 +25,12 @@ export function fold(state: SessionState, event: Recorded): SessionState {
 }
 
 /** The records of which the journal of every session is the file at this path. */
-export function recordsWith(journal: string): Pick<Records, 'journal' | 'templates'> {
-  return { journal: () => journal, templates: OWN_TEMPLATES }
+export function recordsWith(journal: string): Pick<Records, 'journal' | 'templates' | 'answer'> {
+  return {
+    journal: () => journal,
+    answer: (session, question) => `${journal}-${session}-${question}.json`,
+    templates: OWN_TEMPLATES,
+  }
 }
 
 export function foldAll(events: readonly SessionEvent[]): SessionState {

@@ -11,7 +11,6 @@ import { emptyState } from '../../../src/core/state/state.ts'
 import type { TemplateKind, TemplateKinds } from '../../../src/core/template.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
 import { foldAndCount, foldJournal } from '../../../src/session/records/journal.ts'
-import type { Records } from '../../../src/session/records/records.ts'
 import { readSnapshot, snapshotPath } from '../../../src/session/records/snapshot.ts'
 import { ReportFold } from '../../../src/tell/report/fold-report.ts'
 import { SnapshotWriter } from '../../../src/tell/report/snapshot-writer.ts'
@@ -26,6 +25,7 @@ import {
   created,
   fold,
   recorded,
+  recordsWith,
   ended as roundEnded,
   SESSION,
   says,
@@ -41,14 +41,14 @@ const DATA = fileURLToPath(new URL('../../data/records-0.1', import.meta.url))
 
 let folder: string
 let path: string
-let records: Pick<Records, 'journal' | 'templates'>
+let records: ReturnType<typeof recordsWith>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'codemachine-snapshot-'))
 })
 afterAll(() => rm(folder, { recursive: true }))
 beforeEach(async () => {
   path = join(await mkdtemp(join(folder, 'session-')), 'journal.ndjson')
-  records = { journal: () => path, templates: OWN_TEMPLATES }
+  records = recordsWith(path)
 })
 
 const lineOf = (event: Recorded) => JSON.stringify(event)
