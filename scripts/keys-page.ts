@@ -44,7 +44,7 @@ const CONTEXTS: readonly [KeyContext, boolean, string][] = [
   ['pager', false, '## In the log and other texts'],
   ['list', false, '## In lists\n\nSessions and agents. The palette takes what you type as its search.'],
   ['review', false, '## In changes'],
-  ['question', false, '## In a question about changes'],
+  ['question', false, '## In a question'],
 ]
 
 function sectionOf(context: KeyContext, isEdit: boolean, words: string): string {

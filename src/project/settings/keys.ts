@@ -138,6 +138,10 @@ export const KEY_ACTIONS = [
     does: 'restores the file, after you confirm',
   }),
   action('review', 'undo_put_back', ['u'], 'Undo', { does: 'undoes the last restore' }),
+  action('question', 'remove', ['d', 'delete'], 'Remove', {
+    does: 'removes the selected prompt from the queue',
+    isFixed: true,
+  }),
   action('question', 'yes', ['y'], 'Yes', { does: 'answers yes', isFixed: true }),
   action('question', 'no', ['n'], 'No', { does: 'answers no', isFixed: true }),
 ] as const satisfies readonly KeyAction[]

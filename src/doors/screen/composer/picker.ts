@@ -7,18 +7,22 @@ import { type Area, type DrawnField, optionMark, scrollWindow, textColumns, text
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { isEmpty } from './text.ts'
 
-/** One of the answers to choose from. `confirms`: it ends or loses something, so a digit only selects it. */
+/**
+ * One of the answers to choose from. `confirms`: it ends or loses something, so a digit only selects it. `removes`: `d` and
+ * Delete remove it from the list that it stands for.
+ */
 export interface PickerOption {
   readonly id: string
   readonly label: string
   readonly hint?: string
   readonly confirms?: true
+  readonly removes?: true
 }
 
 /**
  * A question with its options. `markdown`: what it is about, scrolled where it is longer than its rows; `body`: what is
  * said below that; `freeText`: the label of the answer that is typed; left out where none may be; `freeTextAt`: its row
- * among the choices, from 0; left out: the last.
+ * among the choices, from 0; left out: the last; `at`: the row that is selected at first; left out: 0.
  */
 export interface PickerQuestion {
   readonly title: string
@@ -29,6 +33,7 @@ export interface PickerQuestion {
   /** Called with each option that the choice moves to. */
   readonly onMove?: (id: string) => void
   readonly freeTextAt?: number
+  readonly at?: number
 }
 
 /** The state of a question that is being answered. Immutable. */
@@ -44,7 +49,10 @@ export interface Picker {
 }
 
 /** The answer to a question; `closed`: by Esc. */
-export type PickerResult = { kind: 'chosen'; id: string } | { kind: 'text'; text: string } | { kind: 'closed' }
+export type PickerResult =
+  | { kind: 'chosen' | 'removed'; id: string }
+  | { kind: 'text'; text: string }
+  | { kind: 'closed' }
 
 /** The prompt of the free text. */
 const WRITING_PROMPT = '  › '
@@ -52,7 +60,7 @@ const WRITING_PROMPT = '  › '
 /** The state in which a question opens; without options it begins in the free text. */
 export function openPicker(question: PickerQuestion): Picker {
   const writing = question.options.length === 0 && question.freeText !== undefined
-  return { question, selected: 0, writing, written: EMPTY_BUFFER, scrolled: 0 }
+  return { question, selected: question.at ?? 0, writing, written: EMPTY_BUFFER, scrolled: 0 }
 }
 
 /** A picker after a key, and the answer if the key gave one (else null). `area`: where it is drawn. */
@@ -101,6 +109,12 @@ export function isToConfirm({ question, selected, writing }: Picker): boolean {
   return !writing && optionIn(question, selected)?.confirms === true
 }
 
+/** The selected option, if it can be removed from its list. */
+export function removableOf({ question, selected, writing }: Picker): PickerOption | null {
+  const option = writing ? undefined : optionIn(question, selected)
+  return option?.removes === true ? option : null
+}
+
 /** The number of rows to select from. */
 function countChoices({ options, freeText }: PickerQuestion): number {
   return options.length + (freeText === undefined ? 0 : 1)
@@ -117,6 +131,8 @@ function choosingKey(picker: Picker, key: Key, columns: number): Step {
   const chord = chordOf(key)
   if (chord === 'escape') return { picker, result: { kind: 'closed' } }
   if (chord === 'return') return choose(picker, picker.selected)
+  const removable = chord === 'delete' || (chord === '' && key.input === 'd') ? removableOf(picker) : null
+  if (removable !== null) return { picker, result: { kind: 'removed', id: removable.id } }
   if (chord !== '') return goOn(picker)
   if (/^[1-9]$/.test(key.input)) {
     const row = Number(key.input) - 1

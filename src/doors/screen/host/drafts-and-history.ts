@@ -9,10 +9,12 @@ import { messageOf, systemErrorCode } from '../../../base/errors.ts'
 import { parsedOrNull } from '../../../base/json.ts'
 import { LineSplitter } from '../../../base/text.ts'
 import type { PromptTerms, QueuedPrompt } from '../../../core/shapes/queue.ts'
+import { CHANGE } from '../../../modes/change/start/options.ts'
 import { readBoundedText, stampOf, writeWholeFile } from '../../../platform/files.ts'
 import { startTimeOf } from '../../../platform/processes.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openQueue, type Queue } from '../../../session/records/queue.ts'
+import { termsInWords } from '../../../tell/words/commands.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { ScreenModel } from '../screen/model.ts'
 import type { Screen } from '../screen/screen.tsx'
@@ -344,20 +346,27 @@ export class WaitingPrompts {
     return `Queued as the next session (${await this.#count()} in the queue); ${back}`
   }
 
+  /** Puts a prompt, or the last one, into the field as one types it, and says what it loses; false if none waits any more. */
+  async edit(prompt?: QueuedPrompt): Promise<boolean> {
+    const { screen } = this.#options
+    const taken = prompt ?? (await this.list()).at(-1)
+    if (taken === undefined) return false
+    if (!(await this.takeBack(taken, () => screen.model.addQueued(asTyped(taken))))) return false
+    const { template, follows, ...terms } = taken
+    const lost = termsInWords(asTyped(taken) === taken.prompt ? taken : terms)
+    if (lost === '') screen.notice('Removed from the queue; Enter queues it again', 'good')
+    else screen.notice(`It was to begin with ${lost}; say it again if you need it`, 'warning')
+    return true
+  }
+
   /** Takes the prompt out of the queue, once `keep` has put it where it is kept; false if its session has begun. */
-  async takeBack({ id, prompt }: QueuedPrompt, keep: (prompt: string) => void): Promise<boolean> {
+  async takeBack({ id }: QueuedPrompt, keep: () => void): Promise<boolean> {
     if (!(await this.#queue.claim(id))) return false
-    keep(prompt)
+    keep()
     await this.#options.draft?.written()
     await this.#queue.removeIfWaiting(id)
     await this.#count()
     return true
-  }
-
-  /** The same with the last one; false if there is none. */
-  async takeBackLast(keep: (prompt: string) => void): Promise<boolean> {
-    const last = (await this.list()).at(-1)
-    return last !== undefined && (await this.takeBack(last, keep))
   }
 
   /** Has the screen show how many wait; what goes wrong with that is said once. */
@@ -385,7 +394,7 @@ export class WaitingPrompts {
     // Each change of the queue changes its folder; unchanged, no file is read every two seconds.
     const stamp = stampOf(this.#options.path)
     const isKnown = stamp !== null && stamp === this.#stamp
-    const queue = isKnown ? model.queue : (await this.list()).map(({ prompt }) => prompt)
+    const queue = isKnown ? model.queue : (await this.list()).map(asTyped)
     this.#stamp = stamp
     const isSame = (shown: readonly string[]) => isDeepStrictEqual(shown, queue)
     if (isSame(model.queue) && isSame(model.facts?.queue ?? queue)) return queue.length
@@ -394,4 +403,11 @@ export class WaitingPrompts {
     screen.changed()
     return queue.length
   }
+}
+
+/** A prompt with the command that begins its kind of session: `/flow release`. */
+function asTyped({ template, follows, prompt }: QueuedPrompt): string {
+  if (template === 'flow') return `/flow ${prompt}`
+  if (template === CHANGE) return `/${follows === undefined ? 'change' : 'follow'} ${prompt}`
+  return prompt
 }

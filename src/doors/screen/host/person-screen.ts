@@ -259,8 +259,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     return await this.queue.add(prompt)
   }
 
-  async takeBack(keep: (prompt: string) => void): Promise<boolean> {
-    return await this.queue.takeBackLast(keep)
+  async takeBack(): Promise<boolean> {
+    return await this.queue.edit()
   }
 
   async edit(text: string): Promise<string | null> {

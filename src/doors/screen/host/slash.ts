@@ -243,41 +243,45 @@ async function queueSlash(place: SlashPlace, rest: string): Promise<void> {
   if (verb === undefined) return screen.notice('/queue accepts rm 1 and edit 1, with the number of a prompt', 'warning')
   if (prompt === undefined)
     return screen.notice(`The queue has no prompt ${number}; it has ${prompts.length}`, 'warning')
-  if (verb === 'edit') return await editQueued(place, prompt)
-  const isRemoved = await queue.takeBack(prompt, () => {})
-  if (isRemoved) screen.notice(`Removed from the queue: ${titleLine(prompt.prompt, GOAL_CHARS)}`, 'good')
-  else screen.notice(BEGUN, 'warning')
+  await (verb === 'edit' ? editQueued : removeQueued)(place, prompt)
 }
 
 const BEGUN = 'Its session has begun'
 
-async function chooseFromQueue(place: SlashPlace, prompts: readonly QueuedPrompt[]): Promise<void> {
+async function chooseFromQueue(place: SlashPlace, prompts: readonly QueuedPrompt[], at = 0): Promise<void> {
   const { person, start } = place
   const { screen } = person
   const canStart = start !== null && !start.isRunning()
   const answer = await screen.choose({
     title: `${formatCount(prompts.length, 'prompt')} waiting. Pick one to edit.`,
+    at,
     options: [
       ...(canStart ? [{ id: 'work', label: 'Run the queue now' }] : []),
       ...prompts.map(({ id, prompt, ...terms }) => {
         const hint = termsInWords(terms)
-        return { id, label: titleLine(prompt, GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
+        return { id, label: titleLine(prompt, GOAL_CHARS), removes: true as const, ...(hint === '' ? {} : { hint }) }
       }),
     ],
   })
-  if (answer.kind !== 'chosen') return
+  if (answer.kind !== 'chosen' && answer.kind !== 'removed') return
   if (answer.id === 'work') return start?.wish({ kind: 'run', goal: null })
-  const prompt = prompts.find(({ id }) => id === answer.id)
-  if (prompt !== undefined) await editQueued(place, prompt)
+  const index = prompts.findIndex(({ id }) => id === answer.id)
+  const prompt = prompts[index]
+  if (prompt === undefined) return
+  if (answer.kind === 'chosen') return await editQueued(place, prompt)
+  await removeQueued(place, prompt)
+  const left = await person.queue.list()
+  if (left.length > 0) await chooseFromQueue(place, left, Math.min(index, left.length - 1) + (canStart ? 1 : 0))
 }
 
-/** Takes a prompt out of the queue into the field. */
-async function editQueued({ person }: SlashPlace, prompt: QueuedPrompt): Promise<void> {
-  const { screen } = person
-  const isTaken = await person.queue.takeBack(prompt, text => screen.model.addQueued(text))
-  if (!isTaken) return screen.notice(BEGUN, 'warning')
-  const terms = termsInWords(prompt)
-  if (terms !== '') screen.notice(`It was to begin with ${terms}; say it again if you need it`, 'warning')
+async function editQueued({ person: { screen, queue } }: SlashPlace, prompt: QueuedPrompt): Promise<void> {
+  if (!(await queue.edit(prompt))) screen.notice(BEGUN, 'warning')
+}
+
+async function removeQueued({ person: { screen, queue } }: SlashPlace, prompt: QueuedPrompt): Promise<void> {
+  const isRemoved = await queue.takeBack(prompt, () => {})
+  if (isRemoved) screen.notice(`Removed from the queue: ${titleLine(prompt.prompt, GOAL_CHARS)}`, 'good')
+  else screen.notice(BEGUN, 'warning')
 }
 
 /** `/flow [NAME]`: queues a workflow of the project; the queue begins at once, if nothing else is in it and no session runs. */

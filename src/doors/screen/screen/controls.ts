@@ -404,9 +404,7 @@ export class Controls {
 
   async #takeBack(): Promise<void> {
     const { model, host } = this.#options
-    const isTaken = await host.takeBack(prompt => model.addQueued(prompt))
-    if (isTaken) model.notice('Removed from the queue; Enter queues it again', 'good')
-    else model.notice('The queue is empty', 'warning')
+    if (!(await host.takeBack())) model.notice('The queue is empty', 'warning')
   }
 
   async #edit(): Promise<void> {

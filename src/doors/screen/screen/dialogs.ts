@@ -333,8 +333,8 @@ export interface ScreenHost {
   attend(): boolean
   /** Enter on a text while a session is shown: queues it as the next one. Resolves to a sentence. */
   enqueue(prompt: string): Promise<string>
-  /** Takes the last prompt out of the queue, after `keep` has saved it; false if the queue is empty. */
-  takeBack(keep: (prompt: string) => void): Promise<boolean>
+  /** Takes the last prompt out of the queue into the field; false if the queue is empty. */
+  takeBack(): Promise<boolean>
   /** Enter on a text on the start screen: starts a session. */
   begin(goal: string): void
   /** Runs the slash command `/name rest`. */

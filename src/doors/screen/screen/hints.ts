@@ -3,7 +3,7 @@ import { cutLine } from '../../../tell/words/cells.ts'
 import { activityOf } from '../../../tell/words/outcome.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import { type Popup, takesText } from '../composer/completion.ts'
-import { isToConfirm } from '../composer/picker.ts'
+import { isToConfirm, removableOf } from '../composer/picker.ts'
 import { fittingHints } from '../view/full-view.ts'
 import type { ScreenModel } from './model.ts'
 
@@ -43,6 +43,7 @@ function situationOf(model: ScreenModel): HintSituation {
     writes: typedAnswer(model),
     isCountdownStopped: model.isCountdownStopped,
     confirms: model.dialog !== null && isToConfirm(model.dialog),
+    removes: model.dialog !== null && removableOf(model.dialog) !== null,
   }
 }
 
@@ -94,6 +95,8 @@ export interface HintSituation {
   isCountdownStopped: boolean
   /** Whether a digit does not choose what is selected. */
   confirms: boolean
+  /** Whether a key removes what is selected. */
+  removes: boolean
 }
 
 /** The keys that matter now, as many as fit into one line, the most important first. */
@@ -127,12 +130,13 @@ function hintsFor(situation: Placed): readonly string[] {
 
 function hintsOfQuestion(
   { options, esc = 'closes', interruptHolds, leavesOnInterrupt, hidden }: NonNullable<HintSituation['question']>,
-  { writes, confirms }: Pick<HintSituation, 'writes' | 'confirms'>,
+  { writes, confirms, removes, keymap }: Placed,
 ): readonly string[] {
   if (hidden !== undefined) return ['Nothing is shown', 'Enter takes it', 'Esc goes back']
   const hold = interruptHolds ? ['Ctrl+C leaves it paused'] : []
   if (options.length > 0 && writes === null) {
-    return [confirms ? 'Enter confirms' : 'A digit or Enter chooses', `Esc ${esc}`, ...hold, '↑ ↓ select']
+    const enter = confirms ? 'Enter confirms' : 'A digit or Enter chooses'
+    return [enter, `Esc ${esc}`, ...(removes ? named(keymap, ['remove', 'removes']) : []), ...hold, '↑ ↓ select']
   }
   const enter = writes === 'command' ? 'Enter runs it' : 'Enter sends it'
   const back = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'

@@ -156,7 +156,7 @@ const VIEW_KINDS: readonly [ViewKind, string][] = [
   ['pager', 'In the log'],
   ['list', 'In lists'],
   ['review', 'In changes'],
-  ['question', 'In a question about changes'],
+  ['question', 'In a question'],
 ]
 
 /** Rows one below the other, in columns that are read from top to bottom; what is too wide for its column is wrapped. */

@@ -54,6 +54,15 @@ test('a digit only selects what is to be confirmed with Enter', () => {
   expect(answer(question, '3', 'return').result).toEqual({ kind: 'chosen', id: 'stop' })
 })
 
+test('d and Delete remove an option that stands for what can be removed', () => {
+  const options = QUESTION.options.map(each => (each.id === 'skip' ? { ...each, removes: true as const } : each))
+  const question = { title: 'Two wait.', options, at: 1 }
+  expect(answer(question, 'd').result).toEqual({ kind: 'removed', id: 'skip' })
+  expect(answer(question, 'delete').result).toEqual({ kind: 'removed', id: 'skip' })
+  expect(answer(question, 'up', 'd').result).toBeNull()
+  expect(answer({ ...question, freeText: 'Tell it', at: 0 }, 'd').picker.writing).toBe(true)
+})
+
 test('an answer of one’s own is written by typing it, or by choosing to', () => {
   expect(answer(QUESTION, 'n', 'o', 'return').result).toEqual({ kind: 'text', text: 'no' })
   expect(answer(QUESTION, '4', 'return', '1', 'shift+return', '2', 'return').result).toEqual({

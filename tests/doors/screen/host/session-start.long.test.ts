@@ -77,7 +77,7 @@ test('a session that was cut off is offered at the start, and gone on with', asy
   expect(await terminal.ended).toEqual({ exitCode: 0 })
 })
 
-test('/queue, /resume and /model are chosen from lists, and what is chosen is done', async () => {
+test('/queue, /resume and /model are chosen from lists, what is chosen is done, and a prompt keeps its kind in the field', async () => {
   await using scene = await openScene([
     round('echo one > one.txt'),
     round(claimDone),
@@ -85,7 +85,9 @@ test('/queue, /resume and /model are chosen from lists, and what is chosen is do
     round(claimDone),
   ])
   expect((await scene.run('--rounds', '1', 'build X')).exitCode).toBe(3)
-  for (const prompt of ['write the docs', 'drop this', 'change this']) await scene.run('queue', 'add', prompt)
+  for (const prompt of ['write the docs', 'drop this', 'change this', 'forget this'])
+    await scene.run('queue', 'add', prompt)
+  await scene.run('queue', 'add', '--template', 'change', 'add limits')
   await using terminal = start(scene)
   await terminal.until('How do you want to start?')
   terminal.type('/model')
@@ -99,17 +101,25 @@ test('/queue, /resume and /model are chosen from lists, and what is chosen is do
   await terminal.until('How much reasoning effort?')
   terminal.press('enter')
   await terminal.until('Applies from the next session')
-  await type(terminal, '/queue rm 4')
-  await terminal.until('The queue has no prompt 4; it has 3')
+  await type(terminal, '/queue rm 6')
+  await terminal.until('The queue has no prompt 6; it has 5')
   await type(terminal, '/queue rm 2')
   await terminal.until('Removed from the queue: drop this')
   await type(terminal, '/queue edit 2')
   await terminal.until('› change this')
   terminal.press('ctrl+u')
   await terminal.until(rows => !rows.join('\n').includes('› change this'))
+  terminal.press('alt+up')
+  await terminal.until('› /change add limits')
+  terminal.press('ctrl+u')
+  await terminal.until(rows => !rows.join('\n').includes('› /change'))
   await type(terminal, '/queue')
+  await terminal.until('2 prompts waiting.')
+  terminal.press('down', 'down')
+  await terminal.until('d removes')
+  terminal.type('d')
   await terminal.until('1 prompt waiting.')
-  terminal.press('down', 'enter')
+  terminal.press('enter')
   await terminal.until('› write the docs')
   terminal.press('enter')
   await terminal.untilInAll('_2 ended ─')

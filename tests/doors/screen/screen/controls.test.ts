@@ -44,9 +44,9 @@ function sit(
       return options.answers?.(ask) ?? { code: 'done', message: 'done' }
     },
     enqueue: options.enqueue ?? (async prompt => `queued ${prompt}`),
-    takeBack: async keep => {
+    takeBack: async () => {
       const last = queue.pop()
-      if (last !== undefined) keep(last)
+      if (last !== undefined) model.addQueued(last)
       return last !== undefined
     },
     attend: () => options.attend?.() ?? false,

@@ -93,6 +93,7 @@ describe('the hint', () => {
     question: null,
     writes: null,
     confirms: false,
+    removes: false,
     isCountdownStopped: false,
   }
   const one = { name: 'change', description: '', note: null }
@@ -132,6 +133,11 @@ describe('the hint', () => {
       { text: '/ch', popup: { kind: 'commands', typed: 'ch', options: [one], selected: 0 } },
       80,
       'Enter runs /change · Tab completes it · Esc closes · ↑ ↓ choose',
+    ],
+    [
+      { question: { options: [{}] }, removes: true },
+      80,
+      'A digit or Enter chooses · Esc closes · d removes · ↑ ↓ select',
     ],
     [{ question: { options: [{}] }, confirms: true }, 80, 'Enter confirms · Esc closes · ↑ ↓ select'],
     [{ question: { options: [{}] } }, 80, 'A digit or Enter chooses · Esc closes · ↑ ↓ select'],

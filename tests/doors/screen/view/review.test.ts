@@ -48,7 +48,7 @@ test('what changed is listed with its counts; from there it is gone through chan
     pages.push(...seen.screen())
     await seen.press(' ')
   }
-  expect(pages.join('\n')).toMatch(/^In a question about changes\n {2}y .* n .*No/m)
+  expect(pages.join('\n')).toMatch(/^In a question\n {2}d .*Remove .*n .*No/m)
   await seen.press('q', 'n')
   expect(seen.screen().at(-1)).toContain('change 2 of 2')
   await seen.press('n')
