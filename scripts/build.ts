@@ -219,7 +219,8 @@ const metafile: Metafile = {
   outputs: { ...typed.outputs, ...loaded.outputs },
 }
 for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.js'))) {
-  const code = withoutImportsOfNode(file, await shortenedInside(file, await readFile(file, 'utf8')))
+  const source = withOneImportEach(file, await readFile(file, 'utf8'))
+  const code = withoutImportsOfNode(file, await shortenedInside(file, source))
   await writeFile(file, inAscii(file, code))
 }
 const ofPage = await buildPage()
@@ -302,6 +303,53 @@ async function bundle(
     logLevel: 'warning',
   })
   return metafile
+}
+
+/**
+ * Each module of a bundle imports from Node under its own names: one name for each import makes the file shorter. esbuild
+ * gives no inner name that of an import.
+ */
+function withOneImportEach(file: string, code: string): string {
+  const { module, program } = parseSync(file, code)
+  const imports = module.staticImports.filter(each => isBuiltin(each.moduleRequest.value))
+  const asked = new Map<string, string>()
+  const names = new Map<string, string>()
+  for (const { entries, moduleRequest } of imports) {
+    for (const { importName, localName } of entries) {
+      const of = `${moduleRequest.value} ${importName.kind === 'Name' ? importName.name : 'default'}`
+      asked.set(of, asked.get(of) ?? `$node${asked.size}`)
+      names.set(localName.value, asked.get(of) ?? '')
+    }
+  }
+  const keys = new Set<number>()
+  const noteKey = ({ computed, key }: { computed: boolean; key: { start: number } }) =>
+    void (computed || keys.add(key.start))
+  const edits = imports.map(({ start, end }) => ({ start, end, text: '' }))
+  new Visitor({
+    MemberExpression: ({ computed, property }) => void (computed || keys.add(property.start)),
+    Property(property) {
+      const { shorthand, key } = property
+      const name = shorthand && key.type === 'Identifier' ? names.get(key.name) : undefined
+      if (name !== undefined) edits.push({ start: key.end, end: key.end, text: `:${name}` })
+      noteKey(property)
+    },
+    MethodDefinition: noteKey,
+    PropertyDefinition: noteKey,
+    Identifier({ name, start, end }) {
+      const text = names.get(name)
+      if (text === undefined || keys.has(start)) return
+      if (!imports.some(each => each.start <= start && end <= each.end)) edits.push({ start, end, text })
+    },
+  }).visit(program)
+  const [first] = edits
+  if (first === undefined) return code
+  first.text = [...asked].map(([of, name]) => of.replace(/(.+) (.+)/, `import{$2 as $${name}}from"$1";`)).join('')
+  let [whole, from] = ['', 0]
+  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start)) {
+    whole += code.slice(from, start) + text
+    from = end
+  }
+  return whole + code.slice(from)
 }
 
 /** Short names for what is declared inside functions, which no stack trace shows: esbuild does that for all names or none. */
