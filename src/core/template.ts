@@ -139,13 +139,13 @@ export type OwnStep =
   | { kind: 'confirm-secret'; key: string }
 
 /**
- * A text file of a step; `path`: relative to the work directory, with `/`. `output`: the stored text of an output. `append`:
+ * A text file of a step; `path`: relative to the work directory, with `/`. `output`, `member`: as in `InputPart`. `append`:
  * adds to the end of the file; `behind` describes the file as the template saw it (null: missing). If the file has changed
  * since, nothing is written, and `wrote` says why. If the text is already there, nothing changes.
  */
 export type StepFile = { path: string; append?: { behind: { bytes: number; sha256: string } | null } } & (
   | { text: string }
-  | { output: Output }
+  | Exclude<InputPart, string>
 )
 
 /**

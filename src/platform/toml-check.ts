@@ -98,6 +98,8 @@ export function valueProblem(schema: v.GenericSchema, value: unknown, written: s
 /** The used parts of table and list schemas. */
 interface Parts {
   wrapped?: v.GenericSchema
+  /** Of a table and a list of such tables. */
+  options?: readonly v.GenericSchema[]
   pipe?: readonly { type: string; requirement?: number }[]
   item?: v.GenericSchema
   entries?: v.ObjectEntries
@@ -119,6 +121,10 @@ class Reader {
       const value = tomlValue(node)
       const problem = valueProblem(schema, value, node.written)
       return problem === null ? v.parse(schema, value) : this.#add(node, problem, node.path)
+    }
+    if (parts.options !== undefined) {
+      const isList = Array.isArray(node.content)
+      return this.read(parts.options.find(each => 'item' in each === isList) ?? schema, node)
     }
     const path = node.path.replace(/\[\d+\]/g, '')
     const header = node.path.endsWith(']') ? `[[${path}]]` : `[${path}${parts.value === undefined ? '' : '.NAME'}]`

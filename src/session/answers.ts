@@ -208,7 +208,7 @@ function outputsFor({ input, materials = [] }: Pick<RoundSpec, 'input' | 'materi
 }
 
 /** Returns the value at a path in a JSON text: a string as it is, another value as JSON, a missing one as ''. */
-function memberOf(text: string, path: readonly string[]): string {
+export function memberOf(text: string, path: readonly string[]): string {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -6,7 +6,7 @@ import type { Output, OutputKind } from '../core/rules/outputs.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/template.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
-import type { Answers } from './answers.ts'
+import { type Answers, memberOf } from './answers.ts'
 import type { Budget } from './budget.ts'
 import type { RunnerOptions } from './options.ts'
 import type { ClaimProof } from './proof/claim.ts'
@@ -303,8 +303,9 @@ export class OwnSteps {
         const { output } = file as Extract<StepFile, { output: unknown }>
         return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
       }
+      const { member } = file as { member?: readonly string[] }
       // Words of agents and commands have no final newline, and a text file needs one.
-      const whole = 'text' in file ? text : withLineEnd(text)
+      const whole = 'text' in file ? text : withLineEnd(member === undefined ? text : memberOf(text, member))
       all.push({ path, text: whole, ...(append === undefined ? {} : { behind: append.behind }) })
     }
     return { files: all }

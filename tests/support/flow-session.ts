@@ -9,6 +9,7 @@ import {
   type FlowOptions,
   type FlowPlan,
   type FlowStep,
+  filesOf,
   flowOptionsOf,
   PLAN_NAME,
 } from '../../src/modes/flow/file/plan.ts'
@@ -112,10 +113,14 @@ export async function playFlow(
   const { begun, ...others } = options
   const opened = await openFlowOf(plan, folder)
   // The clock of a played session runs on while a file is waited for.
-  const looks = plan.steps.map(({ index, output }) => {
-    const path = join(folder, output.kind === 'file' ? output.path : '')
-    return [lookOf({ index }), async () => (existsSync(path) ? hashOf(readFileSync(path)) : null)] as const
-  })
+  const looks = plan.steps.flatMap(step =>
+    filesOf(step)
+      .filter(({ append }) => append)
+      .map(({ path: file }, at) => {
+        const path = join(folder, file)
+        return [lookOf(step, at), async () => (existsSync(path) ? hashOf(readFileSync(path)) : null)] as const
+      }),
+  )
   return await playSession(plays, {
     folder,
     template: { ...opened, looks: Object.fromEntries(looks) },

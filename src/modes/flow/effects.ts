@@ -7,7 +7,15 @@ import type { Template, TemplateSetup } from '../../core/template.ts'
 import { withPaths } from '../../session/round-input.ts'
 import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
 import { type MockScript, SCRIPT_NAME } from './file/mock-script.ts'
-import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec, runsElsewhere } from './file/plan.ts'
+import {
+  type AgentWork,
+  type FlowPlan,
+  type FlowStep,
+  filesOf,
+  PLAN_NAME,
+  runsAsExec,
+  runsElsewhere,
+} from './file/plan.ts'
 import { keptRecording } from './file/recording.ts'
 import { lookOf, nextOfFlow } from './next.ts'
 import { nextOfReplay } from './replay.ts'
@@ -61,11 +69,11 @@ async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<Thre
 
 /** Returns looks at the files that steps append to, each at the current time. */
 function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable<Template['looks']> {
-  const looks = steps.flatMap(step => {
-    const { output } = step
-    if (output.kind === 'stdout' || !output.append) return []
-    return [[lookOf(step), async () => await lookAt(directory, output.path)] as const]
-  })
+  const looks = steps.flatMap(step =>
+    filesOf(step)
+      .filter(({ append }) => append)
+      .map(({ path }, at) => [lookOf(step, at), async () => await lookAt(directory, path)] as const),
+  )
   return Object.fromEntries(looks)
 }
 

@@ -2,6 +2,7 @@ import { clipEnd, truncate } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import type { Decision } from '../../core/rules/decision.ts'
+import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { InputPart, OwnStep, RoundScope, RoundSpec, RoundStep, Step, Template } from '../../core/template.ts'
 import { fitNotices } from '../../session/round-input.ts'
@@ -11,8 +12,11 @@ import {
   type FlowPlan,
   type FlowStep,
   fieldKey,
+  filesOf,
   groupsOf,
   holds,
+  type OutputFile,
+  pathsOf,
   type Reference,
   type TemplatePart,
   usedParts,
@@ -275,29 +279,52 @@ function decisionOn(step: FlowStep, own: FlowWork): Decision {
   }
 }
 
-/** Returns the name of the look at the file that a step appends to. */
-export function lookOf({ index }: Pick<FlowStep, 'index'>): string {
-  return `file-of-step-${index}`
+/** Returns the name of the look at a file that a step appends to; `at`: its index among these. */
+export function lookOf({ index }: Pick<FlowStep, 'index'>, at = 0): string {
+  return `file-of-step-${index}${at === 0 ? '' : `-${at + 1}`}`
 }
 
 /** Returns the step that writes its output to its file; null: written, or not wanted. */
 function writeOf(step: FlowStep, own: FlowWork): OwnStep | null {
   const { now, options } = own
-  if (step.output.kind === 'stdout' || now.hasWritten) return null
+  if (now.hasWritten) return null
   if (step.work.kind === 'agent' && step.work.engine === 'mock' && !options.writes) return null
-  const { path, append } = step.output
   const output = now.answer ?? now.output
-  if (output === null) return append ? null : { kind: 'write', files: [{ path, text: '' }] }
-  if (!append) return { kind: 'write', files: [{ path, output }] }
-  if (now.behind === null) return { kind: 'look', what: lookOf(step) }
-  return { kind: 'write', files: [{ path, output, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
+  // Nothing is appended to a file.
+  const files = filesOf(step).filter(({ append }) => output !== null || !append)
+  if (files.length === 0) return null
+  const content = ({ field }: OutputFile) =>
+    output === null ? { text: '' } : { output, ...(field && { member: field }) }
+  return writeOrLook(
+    step,
+    files.map(file => ({ ...file, content: content(file) })),
+    own,
+  )
+}
+
+/** Returns the step that writes all files, once each of those to append to has been looked at. */
+export function writeOrLook(
+  step: FlowStep,
+  files: readonly { path: string; append: boolean; content: { text: string } | { output: Output } }[],
+  { now: { behind } }: FlowWork,
+): OwnStep {
+  const appended = files.filter(({ append }) => append)
+  if (behind.length < appended.length) return { kind: 'look', what: lookOf(step, behind.length) }
+  return {
+    kind: 'write',
+    files: files.map(file => {
+      const { path, content } = file
+      const before = behind[appended.indexOf(file)]
+      return { path, ...content, ...(before && { append: { behind: before === 'gone' ? null : before } }) }
+    }),
+  }
 }
 
 /** Most characters of an output to show with `--verbose`. */
 const MOST_SHOWN = 200
 
-function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string {
-  const file = output.kind === 'file' && now.hasWritten ? `, ${output.path}` : ''
+function wordsForFile(step: FlowStep, { now, options }: FlowWork): string {
+  const file = now.hasWritten ? `, ${pathsOf(step)}` : ''
   const head = options.verbose ? onOneLine((now.answer ?? now.output)?.head ?? '') : ''
   return head === '' ? file : `${file}: ${truncate(head, MOST_SHOWN)}`
 }

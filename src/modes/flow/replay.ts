@@ -1,9 +1,9 @@
 import { withLineEnd } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { OwnStep, Step, Template } from '../../core/template.ts'
-import type { MockScript, MockStep } from './file/mock-script.ts'
+import type { MockScript, MockStep, MockWrite } from './file/mock-script.ts'
 import type { FlowPlan, FlowStep } from './file/plan.ts'
-import { lookOf } from './next.ts'
+import { writeOrLook } from './next.ts'
 import { titleOf } from './view.ts'
 import { type FlowWork, NOTES, workOf } from './work.ts'
 
@@ -52,9 +52,13 @@ function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpe
   return [
     ...shown.before.map(named),
     ...(shown.recording === null || thread === undefined ? [] : [roundOf(step, shown.recording, own, thread)]),
-    ...(shown.write === null ? [] : [writeOf(step, shown.write, own)]),
+    ...(shown.write === null ? [] : [writeOrLook(step, [shown.write].flat().map(withContent), own)]),
     ...shown.after.map(shown.recording === null ? named : note),
   ]
+}
+
+function withContent({ text, ...file }: MockWrite) {
+  return { ...file, content: { text: withLineEnd(text) } }
 }
 
 function nameOf(text: string): string {
@@ -75,15 +79,4 @@ function roundOf(
     kind: 'round',
     round: { thread: { ...replayed, engine: 'replay', recording }, part: 'step', input: '', keep: step.id },
   }
-}
-
-function writeOf(
-  step: FlowStep,
-  { path, text: said, append }: NonNullable<MockStep['write']>,
-  { now }: FlowWork,
-): Step {
-  const text = withLineEnd(said)
-  if (!append) return { kind: 'write', files: [{ path, text }] }
-  if (now.behind === null) return { kind: 'look', what: lookOf(step) }
-  return { kind: 'write', files: [{ path, text, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
 }

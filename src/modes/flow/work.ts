@@ -56,7 +56,8 @@ interface StepNow {
   /** Number of its verify commands that passed. */
   verified: number
   isApproved: boolean
-  behind: Behind | null
+  /** Of the files that it appends to, in order: those that it has looked at. */
+  behind: readonly Behind[]
   /** Number of failed appends to its file. */
   missed: number
   hasWritten: boolean
@@ -121,7 +122,7 @@ const FIRST_TRY: StepNow = {
   rounds: 0,
   verified: 0,
   isApproved: false,
-  behind: null,
+  behind: [],
   missed: 0,
   hasWritten: false,
   shown: 0,
@@ -174,7 +175,7 @@ export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionSta
     case 'decision-made':
       return event.id.startsWith(APPROVE) ? decided(own, event) : own
     case 'looked':
-      return withNow(own, { behind: behindOf(event.result) })
+      return looked(own, event)
     case 'wrote':
       return afterWrite(own, event)
     default:
@@ -278,7 +279,7 @@ function foldShown(own: FlowWork, event: SessionEvent): FlowWork {
       return outcome.class === 'worked' ? shownOne(after, null, '') : shownOne(after, 'failed', outcome.message ?? '')
     }
     case 'looked':
-      return withNow(own, { behind: behindOf(event.result) })
+      return looked(own, event)
     case 'wrote':
       return shownOne(withNow(own, { failed: own.now.failed ?? event.problem }), null, '')
     default:
@@ -367,8 +368,9 @@ function decided(own: FlowWork, { choice, text }: EventOf<'decision-made'>): Flo
   return choice === 'again' ? tryAgain(own, { wanted: text }) : { ...own, isStopped: true }
 }
 
-function behindOf(result: unknown): Behind {
-  return typeof result === 'object' && result !== null ? (result as Behind) : 'gone'
+function looked(own: FlowWork, { result }: EventOf<'looked'>): FlowWork {
+  const behind = typeof result === 'object' && result !== null ? (result as Behind) : 'gone'
+  return withNow(own, { behind: [...own.now.behind, behind] })
 }
 
 /** The file may have changed before the append. */
@@ -377,6 +379,6 @@ const MOST_LOOKS = 3
 function afterWrite(own: FlowWork, { problem }: EventOf<'wrote'>): FlowWork {
   if (problem === null) return withNow(own, { hasWritten: true })
   const { behind, missed } = own.now
-  if (behind !== null && missed + 1 < MOST_LOOKS) return withNow(own, { behind: null, missed: missed + 1 })
+  if (behind.length > 0 && missed + 1 < MOST_LOOKS) return withNow(own, { behind: [], missed: missed + 1 })
   return tryFailed(own, `Its output could not be written: ${problem}`)
 }

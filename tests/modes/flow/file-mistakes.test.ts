@@ -348,6 +348,19 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     'x.toml:6:29: workflow.steps[0].output.path: works only for a file; write kind = "file", or leave path out',
   ],
   [
+    'outputs of which two are the same file, one has no path, and one is no table',
+    `${STEP}agent = "commit"\noutput = [{ kind = "file", path = "a" }, { kind = "file", path = "a" }, { kind = "file" }, "b"]\n`,
+    'x.toml:6:66: workflow.steps[0].output[1].path: is an output of this step already; leave one of the two out',
+    'x.toml:6:73: workflow.steps[0].output[2].path: is missing; write path = "…", relative to the work directory',
+    'x.toml:6:92: workflow.steps[0].output[3]: is not a table; begin it with a line [[workflow.steps.output]]',
+  ],
+  [
+    'an output of a field, of a step without a schema, and of a field without a name',
+    `${STEP}agent = "commit"\n[[workflow.steps.output]]\nkind = "file"\npath = "a"\nfield = "b"\n[[workflow.steps.output]]\nkind = "file"\npath = "c"\nfield = "d."\n`,
+    'x.toml:9:1: workflow.steps[0].output[0].field: the step has no schema, so its answer has no fields; give it schema = "…", or leave field out',
+    'x.toml:13:9: workflow.steps[0].output[1].field: is "d."; use a field of the answer, such as "notes"',
+  ],
+  [
     'a value in the path of an output',
     `${STEP}agent = "commit"\noutput = { kind = "file", path = "{{name}}.md" }\n`,
     'x.toml:6:34: workflow.steps[0].output.path: codemachine fills in no {{name}} here. Write the value itself; references work only in the template of an input, and in when',

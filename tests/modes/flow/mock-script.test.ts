@@ -231,8 +231,8 @@ test('output files are written only where that is wanted, and never of a step th
   const write = (found: FoundRecording, writes: boolean) =>
     made([step('a', { output })], { a: found }, { writes }).script.steps[0]?.write
   expect(write(recorded(), false)).toBeNull()
-  expect(write(recorded(), true)).toEqual({ path: 'OUT.md', append: true, text: 'feat: a' })
-  expect(write(recorded({ output: 'other' }), true)).toMatchObject({ text: 'other' })
+  expect(write(recorded(), true)).toEqual([{ path: 'OUT.md', append: true, text: 'feat: a' }])
+  expect(write(recorded({ output: 'other' }), true)).toMatchObject([{ text: 'other' }])
   expect(write(recorded({ failed: 'so' }), true)).toBeNull()
 })
 
@@ -272,9 +272,9 @@ test('a dry run names the command lines and the inputs, and wants no recording',
       input: 'Diff: {{x}}',
       verify: ['npm test'],
       when: null,
-      output: 'A.md',
+      outputs: ['A.md'],
     },
-    { index: 2, id: 't', title: 't', commandLine: 'make', input: null, verify: [], when: null, output: null },
+    { index: 2, id: 't', title: 't', commandLine: 'make', input: null, verify: [], when: null, outputs: [] },
     expect.objectContaining({ input: 'Diff: {{x}}{{steps.a.answer.kind}}', when: '{{steps.t.exit}} != 0' }),
   ])
   expect(dryRunOf({ steps, values: {} }, 'b').map(each => each.input)).toEqual([

@@ -2,7 +2,14 @@ import { relative, resolve } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
 import { initFlow } from '../../../modes/flow/file/init.ts'
 import { dryRunOf } from '../../../modes/flow/file/mock-script.ts'
-import { type AgentWork, commandLineOf, type FlowPlan, type FlowStep } from '../../../modes/flow/file/plan.ts'
+import {
+  type AgentWork,
+  commandLineOf,
+  type FlowPlan,
+  type FlowStep,
+  filesOf,
+  type OutputFile,
+} from '../../../modes/flow/file/plan.ts'
 import { findRecording } from '../../../modes/flow/file/recording.ts'
 import { type GivenValues, readValues, type SecretIn } from '../../../modes/flow/file/variables.ts'
 import { flowFilesAround, flowTyped, type LookedFlow, lookAtFlow } from '../../../modes/flow/start/look.ts'
@@ -186,7 +193,8 @@ export async function flowShow(context: CliContext, typed: string, flags: FlowLo
 
 /** A step in lines; `input` as it is written, with the names in it. */
 function linesOfStep(step: FlowStep, input: string | null, count: number): string[] {
-  const { index, id, description, work, verify, retries, approve, timeoutMs, when, readOnly, output } = step
+  const { index, id, description, work, verify, retries, approve, timeoutMs, when, readOnly } = step
+  const files = filesOf(step)
   const terms = [
     ...(retries === 0 ? [] : [`tried again ${retries === 1 ? 'once' : `up to ${retries} times`}`]),
     ...(approve ? ['a person looks at the output first'] : []),
@@ -201,9 +209,13 @@ function linesOfStep(step: FlowStep, input: string | null, count: number): strin
     ...(when === null ? [] : [`  when      ${when.text}`]),
     ...verify.map(line => `  verify    ${line}`),
     ...(terms.length === 0 ? [] : [`  terms     ${terms.join(', ')}`]),
-    `  output    ${output.kind === 'stdout' ? 'is shown' : `${output.path}${output.append ? ' (added to it)' : ''}`}`,
+    ...(files.length === 0 ? ['is shown'] : files.map(wordsForFile)).map(words => `  output    ${words}`),
     ...(input === null || input === '' ? [] : ['  input', ...input.split('\n').map(line => `    ${line}`.trimEnd())]),
   ]
+}
+
+function wordsForFile({ path, append, field }: OutputFile): string {
+  return `${path}${field === undefined ? '' : `, the field ${field.join('.')}`}${append ? ' (added to it)' : ''}`
 }
 
 function linesOfAgent({ agent, engine, model, prompt, rounds, schema }: AgentWork): string[] {

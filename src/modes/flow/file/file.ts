@@ -32,6 +32,7 @@ import {
   type Mistake,
   MOST_RETRIES,
   MOST_STEPS,
+  type OutputFile,
   type Reference,
   slugOf,
   stemOf,
@@ -96,7 +97,7 @@ export interface FileWorkflow extends At {
 /** A step of the file, completed from its agent and the defaults. Its `when` and `input` refer to earlier steps only. */
 export interface FileStep extends At, Omit<FlowStep, 'work' | 'output'> {
   work: FileAgentWork | CommandWork
-  output: FileOutput
+  output: FileOutput | readonly FileOutput[]
   /** Variables in its input and condition, with each place. */
   variables: readonly Placed<string>[]
 }
@@ -112,7 +113,7 @@ export interface FileAgentWork extends Omit<AgentWork, 'prompt' | 'input' | 'sch
 }
 
 /** `path`: as written; only checked to be a text on one line. */
-type FileOutput = { kind: 'stdout' } | { kind: 'file'; path: Placed<string>; append: boolean }
+export type FileOutput = { kind: 'stdout' } | (Omit<OutputFile, 'path'> & { path: Placed<string> })
 
 /** Checks of a workflow file by other layers. */
 interface FileChecks {
@@ -149,6 +150,7 @@ const filePath = (example: string) => verbatim(line(`a path on one line, such as
 
 const PROMPT_EXAMPLE = 'prompts/review.md'
 const MOST_TEMPLATE = 1024 * 1024
+const MOST_OUTPUTS = 20
 
 const engine = v.pipe(
   v.string(),
@@ -182,6 +184,17 @@ const agents = v.record(
   ),
 )
 
+const output = table({
+  kind: oneOf(['stdout', 'file']),
+  path: filePath('COMMIT_MESSAGE.md'),
+  append: trueOrFalse,
+  field: v.pipe(
+    v.string(),
+    v.regex(/^[^.\p{Cc}]{1,200}(\.[^.\p{Cc}]{1,200})*$/u),
+    v.description('a field of the answer, such as "notes"'),
+  ),
+})
+
 /** Fields of a step, in the newer form of the file. */
 const stepEntries = {
   id: about(line('a name of lower-case letters, digits and dashes, such as "run-tests"', 200), { refuse: refusedId }),
@@ -210,7 +223,7 @@ const stepEntries = {
   when: line('a condition on one line, such as "{{steps.test.exit}} != 0"', 1000),
   continue_on_error: trueOrFalse,
   sandbox: oneOf(['read-only']),
-  output: table({ kind: oneOf(['stdout', 'file']), path: filePath('COMMIT_MESSAGE.md'), append: trueOrFalse }),
+  output: v.union([output, v.pipe(v.array(output), v.maxLength(MOST_OUTPUTS))]),
 }
 
 function refusedId(id: string): string | null {
@@ -228,7 +241,7 @@ const workflow = (header: string, key: 'agent' | 'use') => {
   const input = `it belongs below a line [${header}.steps.input]`
   const output = `it belongs below a line [${header}.steps.output]`
   const other = `in this form of the file a step names its agent with ${key} = "…"`
-  const hints = { template: input, kind: output, path: output, append: output, agent: other, use: other }
+  const hints = { template: input, kind: output, path: output, append: output, field: output, agent: other, use: other }
   return table(
     {
       description: text('a text of at most 10,000 characters without control characters', 10_000),
@@ -299,6 +312,7 @@ export const flowFileSchema = table(
 
 type Written = v.InferOutput<typeof flowFileSchema>
 type WrittenStep = v.InferOutput<ReturnType<typeof table<typeof stepEntries>>> & { use?: string | undefined }
+type WrittenOutput = v.InferOutput<typeof output>
 type Path = readonly (string | number)[]
 
 /** Most reported mistakes of one file; a last one counts the rest. */
@@ -544,7 +558,7 @@ class FileReader {
       when: condition?.condition ?? null,
       ...(step.continue_on_error === true ? { continueOnError: true as const } : {}),
       readOnly: step.sandbox !== undefined,
-      output: this.#output(step.output, [...path, 'output']),
+      output: this.#outputs(step, work, path),
       references,
     }
   }
@@ -626,8 +640,23 @@ class FileReader {
     return written
   }
 
-  #output({ kind, path: to, append = false }: NonNullable<WrittenStep['output']> = {}, path: Path): FileOutput {
-    const keys = ['path', 'append'].filter(key => this.#has(...path, key))
+  #outputs({ output = {} }: WrittenStep, work: FileAgentWork | CommandWork, step: Path): FileStep['output'] {
+    if (!('length' in output)) return this.#output(output, work, [...step, 'output'])
+    const read = output.map((each, index) => this.#output(each, work, [...step, 'output', index]))
+    const paths = new Set<string>()
+    for (const { path } of read.filter(each => each.kind === 'file')) {
+      if (paths.has(path.value)) this.#add(path, 'is an output of this step already; leave one of the two out')
+      paths.add(path.value)
+    }
+    return read
+  }
+
+  #output(
+    { kind, path: to, append = false, field }: WrittenOutput = {},
+    work: FileStep['work'],
+    path: Path,
+  ): FileOutput {
+    const keys = ['path', 'append', 'field'].filter(key => this.#has(...path, key))
     if (!this.#has(...path, 'kind') && keys.length > 0)
       this.#add(this.#at(...path, 'kind'), 'is missing; write kind = "file"')
     for (const key of kind === 'stdout' ? keys : []) {
@@ -636,8 +665,13 @@ class FileReader {
     }
     if (kind === 'file' && !keys.includes('path'))
       this.#add(this.#at(...path, 'path'), 'is missing; write path = "…", relative to the work directory')
+    if (field !== undefined && (work.kind === 'command' || work.schema === null)) {
+      const problem = 'the step has no schema, so its answer has no fields; give it schema = "…", or leave field out'
+      this.#add(this.#keyAt(...path, 'field'), problem)
+    }
     const placed = this.#placed(to, ...path, 'path')
-    return kind === 'file' && placed !== null ? { kind, path: placed, append } : { kind: 'stdout' }
+    if (kind !== 'file' || placed === null) return { kind: 'stdout' }
+    return { kind, path: placed, append, ...(field === undefined ? {} : { field: field.split('.') }) }
   }
 }
 

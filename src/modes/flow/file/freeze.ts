@@ -1,8 +1,8 @@
 import { nearestName } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
-import type { At, FileAgentWork, FileStep, FileVariable, FileWorkflow, FlowFile, Placed } from './file.ts'
+import type { At, FileAgentWork, FileOutput, FileStep, FileVariable, FileWorkflow, FlowFile, Placed } from './file.ts'
 import { problemOfOutput } from './output-path.ts'
-import type { AgentWork, FlowPlan, FlowStep, FrozenPrompt, FrozenValue, Mistake } from './plan.ts'
+import type { AgentWork, FlowPlan, FlowStep, FrozenPrompt, FrozenValue, Mistake, OutputFile } from './plan.ts'
 import { type KindOfText, type ReadText, readNear, type SearchPath, searchPathOf, shownPath } from './prompts.ts'
 import { type ReadSchema, readSchema } from './schema.ts'
 import { type GivenValues, MOST_VALUE, type SecretIn, valueProblem } from './variables.ts'
@@ -80,7 +80,8 @@ class Freezing {
     this.#workflow = workflow
     this.#options = options
     this.#where = where
-    this.#outputs = workflow.steps.flatMap(({ output }) => (output.kind === 'file' ? [output.path.value] : []))
+    const outputs = workflow.steps.flatMap(({ output }) => output)
+    this.#outputs = outputs.flatMap(each => (each.kind === 'file' ? [each.path.value] : []))
   }
 
   async all(): Promise<Frozen | { mistakes: readonly Mistake[] }> {
@@ -133,11 +134,12 @@ class Freezing {
     output,
     ...step
   }: FileStep): Promise<FlowStep | null> {
-    const path = output.kind === 'file' ? await this.#outputPath(output.path, output.append) : null
+    const outputs = await Promise.all([output].flat().map(each => this.#output(each)))
     const frozen = work.kind === 'agent' ? await this.#agentWork(work) : work
-    if (frozen === null) return null
-    if (output.kind === 'stdout') return { ...step, work: frozen, output }
-    return path === null ? null : { ...step, work: frozen, output: { kind: 'file', path, append: output.append } }
+    const known = outputs.filter(each => each !== null)
+    const [only] = known
+    if (frozen === null || only === undefined || known.length < outputs.length) return null
+    return { ...step, work: frozen, output: Array.isArray(output) ? known : only }
   }
 
   async #agentWork({ prompt, input, schema, ...work }: FileAgentWork): Promise<AgentWork | null> {
@@ -169,10 +171,12 @@ class Freezing {
     return null
   }
 
-  async #outputPath(at: Placed<string>, append: boolean): Promise<string | null> {
-    const problem = await problemOfOutput(this.#options.root, { path: at.value, append }, this.#outputs)
-    if (problem === null) return at.value
-    this.#wrong(at, `${JSON.stringify(at.value)} ${problem}`)
+  async #output(output: FileOutput): Promise<OutputFile | { kind: 'stdout' } | null> {
+    if (output.kind === 'stdout') return output
+    const path = output.path.value
+    const problem = await problemOfOutput(this.#options.root, { path, append: output.append }, this.#outputs)
+    if (problem === null) return { ...output, path }
+    this.#wrong(output.path, `${JSON.stringify(path)} ${problem}`)
     return null
   }
 

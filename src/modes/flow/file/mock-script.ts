@@ -1,3 +1,4 @@
+import { parsedOrNull } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import { parseAnswer } from '../../../core/rules/answer.ts'
 import {
@@ -5,9 +6,12 @@ import {
   commandLineOf,
   type FlowPlan,
   type FlowStep,
+  filesOf,
   holds,
+  type OutputFile,
   type Reference,
   type TemplatePart,
+  textAt,
 } from './plan.ts'
 import {
   type FoundRecording,
@@ -39,8 +43,15 @@ export interface MockStep {
   after: readonly string[]
   /** Recording to play: its absolute path in the records, and its name for a person. Null: none. */
   recording: { path: string; name: string } | null
-  /** Text to write, path with `/` below the work directory; null: none. */
-  write: { path: string; text: string; append: boolean } | null
+  /** Files to write, all at once; null: none. */
+  write: MockWrite | readonly MockWrite[] | null
+}
+
+/** Text to write; path with `/` below the work directory. */
+export interface MockWrite {
+  path: string
+  text: string
+  append: boolean
 }
 
 /** Returns the lines below each step's title, in order (`FlowOptions.told`). */
@@ -176,16 +187,19 @@ function line(text: string): string {
   return truncate(text.replace(/\s+/g, ' ').trim(), MOST_LINE)
 }
 
-/** Returns the text that a step writes into its file; null: none. */
+/** Returns the texts that a step writes into its files; null: none. */
 function writeOf(
-  { work, output: to }: FlowStep,
+  step: FlowStep,
   recording: StepRecording | null,
   { writes, redact }: ScriptOptions,
 ): MockStep['write'] {
-  if (!writes || to.kind === 'stdout') return null
-  const said = work.kind === 'agent' ? (recording?.lastMessage ?? '') : null
+  const files = filesOf(step)
+  if (!writes || files.length === 0) return null
+  const said = step.work.kind === 'agent' ? (recording?.lastMessage ?? '') : null
   const text = recording?.header.output ?? said
-  return text === null ? null : { path: to.path, append: to.append, text: redact(text) }
+  if (text === null) return null
+  const textFor = ({ field }: OutputFile) => redact(field === undefined ? text : textAt(parsedOrNull(text), field))
+  return files.map(file => ({ path: file.path, append: file.append, text: textFor(file) }))
 }
 
 function recordingOf(found: ScriptOptions['found'], { id }: FlowStep): StepRecording | null {
@@ -344,8 +358,8 @@ export interface DryStep {
   verify: readonly string[]
   /** Its condition as written; null: none. */
   when: string | null
-  /** Its output file, with `/`; null: none. */
-  output: string | null
+  /** Its output files, with `/`. */
+  outputs: readonly string[]
 }
 
 /** Returns the steps of a plan as a real run would begin them, from the id `from` on; null: all. Pure. */
@@ -361,7 +375,7 @@ export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, 
       step.work.kind === 'agent' ? step.work.input.map(part => textOf(part, known) ?? written(part)).join('') : null,
     verify: step.verify,
     when: step.when?.text ?? null,
-    output: step.output.kind === 'file' ? step.output.path : null,
+    outputs: filesOf(step).map(({ path }) => path),
   }))
 }
 

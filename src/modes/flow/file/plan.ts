@@ -82,8 +82,21 @@ export interface FrozenPrompt {
   text: string
 }
 
-/** Where a step's output goes, apart from the records. `path`: relative to the work directory, with `/`. */
-type StepOutput = { kind: 'stdout' } | { kind: 'file'; path: string; append: boolean }
+/** Where a step's output goes, apart from the records. */
+type StepOutput = { kind: 'stdout' } | OutputFile
+
+/** `path`: relative to the work directory, with `/`. `field`: path within the answer; left out: all of it. */
+export interface OutputFile {
+  kind: 'file'
+  path: string
+  append: boolean
+  field?: readonly string[]
+}
+
+/** Returns the files that a step writes, in order. */
+export function filesOf({ output }: Pick<FlowStep, 'output'>): OutputFile[] {
+  return [output].flat().filter(each => each.kind === 'file')
+}
 
 /** A step for an agent. */
 export interface AgentWork {
@@ -131,7 +144,7 @@ export interface FlowStep {
   continueOnError?: true
   /** Whether it may write nothing at all. */
   readOnly: boolean
-  output: StepOutput
+  output: StepOutput | readonly StepOutput[]
 }
 
 /** A value as read at the start. */
@@ -165,7 +178,7 @@ export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'ret
   /** Ids of the steps whose results it uses. */
   needs: readonly string[]
   rounds: number
-  /** Null: it writes no file. */
+  /** Its files, for people; null: it writes none. */
   path: string | null
   /** Command line that would do it, cut if long. */
   commandLine: string
@@ -296,7 +309,7 @@ export function runsElsewhere({ engine }: Pick<AgentWork, 'engine'>): boolean {
 
 /** Returns the facts of a step without its texts. */
 export function factsOf(step: FlowStep): StepFacts {
-  const { index, id, stem, description, work, retries, output } = step
+  const { index, id, stem, description, work, retries } = step
   const isAgent = work.kind === 'agent'
   return {
     index,
@@ -309,7 +322,7 @@ export function factsOf(step: FlowStep): StepFacts {
     needs: neededSteps(step),
     retries,
     rounds: isAgent && work.engine === 'codemachine' ? work.rounds : 1,
-    path: output.kind === 'file' ? output.path : null,
+    path: pathsOf(step),
     commandLine: truncate(commandLineOf(step), MOST_LINE),
     ...(step.readOnly ? { readOnly: true } : {}),
     ...(step.continueOnError ? { continueOnError: true } : {}),
@@ -318,6 +331,15 @@ export function factsOf(step: FlowStep): StepFacts {
 
 const MOST_TITLE = 200
 const MOST_LINE = 300
+
+/** Returns the paths of a step's files in one text; null: none. */
+export function pathsOf(step: Pick<FlowStep, 'output'>): string | null {
+  return (
+    filesOf(step)
+      .map(({ path }) => path)
+      .join(', ') || null
+  )
+}
 
 /** Returns the options of a plan, with the facts of its steps without their texts. */
 export function flowOptionsOf(

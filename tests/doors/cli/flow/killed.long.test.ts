@@ -20,9 +20,13 @@ args = ["-c", "model_reasoning_effort=low"]
   id = "draft"
   [workflow.steps.input]
   template = "Draft it."
-  [workflow.steps.output]
+  [[workflow.steps.output]]
   kind = "file"
   path = "LOG.md"
+  append = true
+  [[workflow.steps.output]]
+  kind = "file"
+  path = "COPY.md"
   append = true
   [[workflow.steps]]
   id = "count"
@@ -92,12 +96,13 @@ test('killed in each step of a workflow and resumed, it comes to the same end, a
   const events = journal.map(line => JSON.parse(line) as Recorded)
   expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
   expect(eventsOf(events, 'noted').map(({ text }) => text)).toEqual([
-    'Step 1/4: draft: done, LOG.md',
+    'Step 1/4: draft: done, LOG.md, COPY.md',
     'Step 2/4: count: done',
     'Step 3/4: fix: done',
     'Step 4/4: end: done, LOG.md',
   ])
   expect(await at(scene, 'LOG.md')).toBe('Before.\nTwo words.\nThe end.\n')
+  expect(await at(scene, 'COPY.md')).toBe('Two words.\n')
   // The command that was cut off is run again, and none after that.
   expect(await at(scene, 'counted')).toBe('counted\ncounted\n')
   const worked = eventsOf(events, 'round-ended').filter(({ outcome }) => outcome.class === 'worked')

@@ -78,6 +78,42 @@ test('what was recorded by a real run is replayed with --mock, and writes nothin
   expect(scene.model.requests).toHaveLength(1)
 })
 
+promise('F10')
+test('a step writes its answer, and fields of it, into several files; a replay with --write writes the same', async () => {
+  const { directory, codexFlow } = await project('{"title":"Trees","notes":["tall","green"]}')
+  const schema = {
+    type: 'object',
+    properties: { title: { type: 'string' }, notes: { type: 'array', items: { type: 'string' } } },
+    required: ['title', 'notes'],
+    additionalProperties: false,
+  }
+  await writeFile(join(directory, 'answer.json'), JSON.stringify(schema))
+  const file = `${FLOW.slice(0, FLOW.indexOf('  [workflow.steps.input]'))}  schema = "answer.json"
+  output = [
+    { kind = "file", path = "ALL.json" },
+    { kind = "file", path = "TITLES.md", field = "title", append = true },
+    { kind = "file", path = "FIRST.md", field = "notes.0", append = true },
+  ]
+`
+  await writeFile(join(directory, 'notes.workflow.toml'), file)
+  await writeFile(join(directory, 'TITLES.md'), 'Birds\n')
+  const shown = await codexFlow(['show', 'notes.workflow.toml'])
+  expect(shown.stdout).toContain(
+    '  output    ALL.json\n  output    TITLES.md, the field title (added to it)\n  output    FIRST.md, the field notes.0',
+  )
+  const dry = await codexFlow(['run', 'notes.workflow.toml', '--dry-run'])
+  expect(dry.stdout).toContain('  output into ALL.json\n  output into TITLES.md\n')
+  const real = await codexFlow(['run', 'notes.workflow.toml', '--no-keep-awake'])
+  expect(real).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(real.stdout).toContain('Step 1/1: Draft: done, ALL.json, TITLES.md, FIRST.md')
+  const read = (name: string) => readFile(join(directory, name), 'utf8')
+  expect(JSON.parse(await read('ALL.json'))).toEqual({ title: 'Trees', notes: ['tall', 'green'] })
+  expect([await read('TITLES.md'), await read('FIRST.md')]).toEqual(['Birds\nTrees\n', 'tall\n'])
+  const replayed = await codexFlow(['run', 'notes.workflow.toml', '--mock', '--pace', '0', '--strict', '--write'])
+  expect(replayed).toMatchObject({ exitCode: 0, stderr: '' })
+  expect([await read('TITLES.md'), await read('FIRST.md')]).toEqual(['Birds\nTrees\nTrees\n', 'tall\ntall\n'])
+})
+
 promise('F35', 'A run takes the flags of every other run, and finds the project around where it is typed')
 test('the flags of a run are there: events as JSON, a limit, a gate that does not pass', async () => {
   const { codexFlow } = await project('Trees are tall.')
