@@ -11,6 +11,7 @@ import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
 import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
 import { codemachine, startCodemachine } from '../support/codemachine.ts'
 import { codemachineHere } from '../support/in-process.ts'
+import { withOlderBubblewrap } from '../support/older-bubblewrap.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { promise } from '../support/promise.ts'
 import { eventsOf } from '../support/scene.ts'
@@ -65,7 +66,8 @@ describe('the demo of a goal', () => {
 
   beforeAll(async () => {
     place = await makePlace('')
-    demo = await codemachine(place, ['demo', '--fast', '--json'], { env: { TMPDIR: place.root }, boundMs: DEMO_MS })
+    await using older = await withOlderBubblewrap(place)
+    demo = await codemachine(place, ['demo', '--fast', '--json'], { env: older.env, boundMs: DEMO_MS })
   }, 2 * DEMO_MS)
 
   afterAll(() => place?.[Symbol.asyncDispose]())
@@ -98,9 +100,11 @@ describe('the demo of a goal', () => {
     const items = eventsOf(events, 'item-completed').filter(({ item }) => item.kind === 'command')
     const failed = items.filter(({ item }) => 'status' in item && item.status !== 'completed')
     expect(failed.map(({ round }) => round)).toEqual([2, 2, 5])
-    const [cwd = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
+    const [cwd = ''] = await Array.fromAsync(
+      glob('codemachine-demo-*/linkcheck', { cwd: join(place.root, 'temporary') }),
+    )
     const run = async (file: string, ...args: string[]) =>
-      (await execa(file, args, { cwd: join(place.root, cwd), env: place.env })).stdout
+      (await execa(file, args, { cwd: join(place.root, 'temporary', cwd), env: place.env })).stdout
     expect(await run('node', '--test')).toMatch(/# fail 0|ℹ fail 0/)
     expect(await run('node', 'bin/linkcheck.js', 'README.md', 'IDEA.md')).toBe('No broken links.')
     expect((await run('git', 'log', '--format=%s')).split('\n')).toHaveLength(4)
@@ -114,10 +118,16 @@ describe('the demo of a goal', () => {
 
   promise('D99')
   test('the action proves its contract in a fresh clone, and fails where its certificate was tampered with', async () => {
-    const [path = ''] = await Array.fromAsync(glob('codemachine-demo-*/linkcheck', { cwd: place.root }))
+    const [path = ''] = await Array.fromAsync(
+      glob('codemachine-demo-*/linkcheck', { cwd: join(place.root, 'temporary') }),
+    )
     const name = path.slice('codemachine-demo-'.length).split('/')[0] ?? ''
     const records = join(place.home, '.codemachine', 'demo', name)
-    const linkcheck = { ...place, directory: join(place.root, path), env: { ...place.env, CODEMACHINE_HOME: records } }
+    const linkcheck = {
+      ...place,
+      directory: join(place.root, 'temporary', path),
+      env: { ...place.env, CODEMACHINE_HOME: records },
+    }
     using key = await agentKey(linkcheck)
     const made = await codemachineHere(linkcheck, ['certificate', '--sign', key.path, '--note'], key)
     expect([made.exitCode, made.stderr]).toEqual([0, ''])

@@ -215,8 +215,8 @@ function sandboxFindings({ warnings, sandbox, here }: CodexAnswers, { settings, 
     const mend = 'Do not leave an agent alone here, unless the container or machine is a sandbox itself.'
     return [...told, problem('sandbox', "codex's sandbox does not work: a command wrote outside its directory.", mend)]
   }
-  const message = `No command runs in codex's sandbox: ${failureOf(sandbox)}`
-  return [...told, problem('sandbox', message, mendOfSandbox(platform))]
+  const said = failureOf(sandbox)
+  return [...told, problem('sandbox', `No command runs in codex's sandbox: ${said}`, mendOfSandbox(platform, said))]
 }
 
 function failureOf(sandbox: CodexAnswers['sandbox']): string {

@@ -10,6 +10,7 @@ import { judgeSpace } from '../../../src/project/doctor/checks.ts'
 import type { Finding } from '../../../src/tell/words/doctor.ts'
 import { codemachine, startCodemachine } from '../../support/codemachine.ts'
 import { codemachineHere, startInProcess } from '../../support/in-process.ts'
+import { withOlderBubblewrap } from '../../support/older-bubblewrap.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
 import { type ScriptedModel, startScriptedModel } from '../../support/scripted-model.ts'
@@ -262,6 +263,24 @@ describe.concurrent('codemachine doctor', () => {
   })
 
   promise('D74')
+  test('names the fix if an older bubblewrap finds no helper, as codex has no folder of its own', async () => {
+    await using place = await goodPlace()
+    await using older = await withOlderBubblewrap(place)
+    const home = join(place.root, 'new-home')
+    await mkdir(home)
+    const { of } = await examine(place, [], { ...older.env, HOME: home, CODEX_HOME: '' })
+    expect(of('sandbox')).toEqual([
+      {
+        check: 'sandbox',
+        status: 'problem',
+        message: expect.stringContaining('bwrap: execvp codex-linux-sandbox'),
+        mend: expect.stringMatching(/^Log in, .* update bubblewrap to 0\.9 or newer\.$/),
+        code: 'CM0308',
+      },
+    ])
+    expect((await examine(place, [], older.env)).of('sandbox')).toMatchObject([{ status: 'ok' }])
+  })
+
   test('tries the sandbox in the work directory itself, and names what is in its way there', async () => {
     await using place = await goodPlace()
     await symlink('nowhere', join(place.directory, '.agents'))

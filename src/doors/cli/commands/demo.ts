@@ -29,10 +29,10 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const shown = showings[template]
   const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
   const directory = join(root, shown.project)
-  const codexHome = join(root, 'codex-home')
   const configHome = join(root, 'config')
-  // Not in the temporary directory: an agent can write there.
+  // Not in the temporary directory: an agent can write there, and codex keeps no helper there for an older bubblewrap.
   const records = join(rootOf(context), 'demo', basename(root).replace(/^.*-/, ''))
+  const codexHome = join(records, 'codex-home')
   const env = {
     ...withoutSettings(context.env),
     CODEMACHINE_HOME: records,
@@ -40,7 +40,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
     CODEX_HOME: codexHome,
   }
   await shown.create(directory, env)
-  await mkdir(codexHome)
+  await mkdir(codexHome, { recursive: true })
   await using model = await startScriptedModel({
     script: shown.script(fast ? 'instant' : 'watchable'),
     models: [MODEL],

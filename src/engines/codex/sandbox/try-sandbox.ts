@@ -87,7 +87,7 @@ export async function describeProblem(
       mend: `Run codemachine as that user, or give the files to this one with \`chown -R ${self} ${folder}\`.`,
     }
   }
-  return { problem: `${NOTHING} (${directory}): ${said}`, mend: mendOfSandbox(platform) }
+  return { problem: `${NOTHING} (${directory}): ${said}`, mend: mendOfSandbox(platform, said) }
 }
 
 /**
@@ -126,10 +126,13 @@ export function withoutSandbox(found: SandboxProblem | null, worked: RoundOutcom
   return found === null ? worked : { class: 'config', message: `${found.problem} ${found.mend}` }
 }
 
-/** Returns a sentence on the fix if a sandbox cannot be created at all. */
-export function mendOfSandbox(platform: NodeJS.Platform): string {
+/** Returns a sentence on the fix if a sandbox cannot be created at all. @param said codex's words */
+export function mendOfSandbox(platform: NodeJS.Platform, said: string): string {
   const inContainer = 'if the container or machine itself is a sandbox, use --sandbox danger-full-access.'
   if (platform !== 'linux') return `See codex's documentation of its sandbox for this system; ${inContainer}`
+  // For bubblewrap below 0.9, codex puts its helper into its own folder: not into a missing one, nor below a temporary one.
+  if (said.includes('execvp codex-linux-sandbox'))
+    return 'Log in, so that codex has a folder of its own outside of temporary folders; or update bubblewrap to 0.9 or newer.'
   return `Install bubblewrap and let users create user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu); ${inContainer}`
 }
 
