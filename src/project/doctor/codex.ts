@@ -60,6 +60,8 @@ export async function askCodex(run: CheckRun, options: AskOptions): Promise<Code
   const directory = join(run.temporary, 'inside')
   await mkdir(directory)
   const warnings = new Set<string>()
+  // Until codex has ended: a sandbox that is killed meanwhile leaves its folders.
+  await using _traces = await openSandboxTraces(place === null ? [] : writableOf(place), join(run.temporary, 'traces'))
   const asked = await askAppServer(
     {
       path,
@@ -86,25 +88,24 @@ export async function askCodex(run: CheckRun, options: AskOptions): Promise<Code
         ask('account/read', {}),
         tryBounds(run, params => ask('command/exec', params)),
       ])
-      const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(run, place, request)
+      const here = place === null || !sandbox.wroteInside ? null : await trySandboxHere(place, request)
       return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox, here }
     },
   )
   return 'why' in asked ? { failure: asked.why } : asked.answer
 }
 
-/** Tries the sandbox in the work directory itself: files there can break it. Leaves nothing there. */
-async function trySandboxHere(
-  { temporary }: CheckRun,
-  place: SandboxPlace,
-  request: AskCodex,
-): Promise<SandboxProblem | null> {
-  const { directory, sandbox } = place
-  await using _traces = await openSandboxTraces([directory, ...sandbox.writable], join(temporary, 'traces'))
+/** Folders that a command of the sandbox may write to there. */
+function writableOf({ directory, sandbox }: SandboxPlace): string[] {
+  return [directory, ...sandbox.writable]
+}
+
+/** Tries the sandbox in the work directory itself: files there can break it. */
+async function trySandboxHere(place: SandboxPlace, request: AskCodex): Promise<SandboxProblem | null> {
   try {
-    const { roots } = await readCommandConfig(request, directory)
+    const { roots } = await readCommandConfig(request, place.directory)
     // The app-server runs elsewhere, so the directory must be named.
-    const choice = { ...sandbox, writable: [directory, ...sandbox.writable], roots }
+    const choice = { ...place.sandbox, writable: writableOf(place), roots }
     return await trySandbox(params => request('command/exec', params), { ...place, sandbox: choice })
   } catch (error) {
     if (error instanceof RequestFailure) return null

@@ -304,6 +304,22 @@ describe.concurrent('codemachine doctor', () => {
     expect(of('records')).toMatchObject([{ status: 'warning', message: expect.stringContaining('prove nothing') }])
   })
 
+  test('leaves nothing in the work directory of a sandbox that codex ends only with itself', async () => {
+    await using place = await goodPlace()
+    const late = `
+import { mkdirSync, writeFileSync } from 'node:fs'
+on['command/exec'] = (id, { cwd }) => {
+  if (cwd !== ${JSON.stringify(place.directory)}) writeFileSync(cwd + '/written', '')
+  send({ id, result: { exitCode: 0, stdout: '', stderr: '' } })
+}
+on.end = () => { mkdirSync(${JSON.stringify(join(place.directory, '.agents'))}); process.exit(0) }`
+    const peer = await writePeer(place.root, `${VERSION}\n${late}`)
+    const before = await readdir(place.directory)
+    const { of } = await examine(place, ['--codex-bin', peer])
+    expect(of('sandbox')).toMatchObject([{ status: 'ok' }])
+    expect(await readdir(place.directory)).toEqual(before)
+  })
+
   test('says when the sandbox does not work', async () => {
     await using place = await goodPlace()
     const peer = await writePeer(place.root, `${VERSION}\n${LEAKING}`)
