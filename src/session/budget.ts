@@ -7,8 +7,6 @@ import type { RunnerOptions, WorkTree } from './options.ts'
 export class Budget {
   readonly #options: Pick<RunnerOptions, 'log' | 'clock' | 'policy' | 'asked'>
   readonly #startedAt: number
-  /** The session does not wait for usage windows that reset before this; Unix time, ms. */
-  waivedUntil = 0
 
   constructor(options: Pick<RunnerOptions, 'log' | 'clock' | 'policy' | 'asked'>) {
     this.#options = options
@@ -33,8 +31,8 @@ export class Budget {
 
   /** Usable percentage of the account's usage limit; null: all, or a person ended the wait for it. */
   get maxUsage(): number | null {
-    const { clock, policy } = this.#options
-    return this.waivedUntil > clock.now() ? null : policy.maxUsage
+    const { clock, policy, log } = this.#options
+    return log.state.waivedUntil > clock.now() ? null : policy.maxUsage
   }
 
   /** Returns the limit that is reached when this many rounds are used; null: none. */

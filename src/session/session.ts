@@ -433,7 +433,7 @@ export class Session {
     if (share === null) return null
     const windows = [primaryWindow, secondaryWindow]
     const renewedAt = renewalOf(windows, share, clock.now())
-    if (renewedAt === null || renewedAt <= this.#budget.waivedUntil) return null
+    if (renewedAt === null || renewedAt <= state.waivedUntil) return null
     const used = Math.max(...windows.map(window => window?.usedPercent ?? 0))
     const message =
       share === 100 ? 'The usage limit is reached.' : `${used} % of it are used, and --max-usage is ${share} %.`
@@ -558,8 +558,6 @@ export class Session {
     const onSlice = (leftMs: number) => this.#log.live({ type: 'still-waiting', leftMs })
     const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
     this.#log.emit({ type: 'wait-ended', round: this.#log.state.roundsUsed + 1, reason })
-    // The person chose not to wait, so they know of the limit.
-    if (reason === 'retry' && isOver === undefined) this.#budget.waivedUntil = until
   }
 
   /**

@@ -321,9 +321,12 @@ function contractAtResume({ contract, last }: SessionState, { prove }: EventOf<'
 function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: number): SessionState {
   // A resume continues a stopped wait.
   if (reason === 'stopped') return state
+  const { waiting } = state
+  const isWaived = reason === 'retry' && waiting !== null && waiting.reason !== 'provider-away'
   return {
-    ...discountSleep(state, at - (state.waiting?.until ?? at)),
+    ...discountSleep(state, at - (waiting?.until ?? at)),
     waiting: null,
+    waivedUntil: isWaived ? waiting.until : state.waivedUntil,
     heldSince: state.pausedAt === null ? null : at,
   }
 }

@@ -327,6 +327,8 @@ export interface SessionState extends UsedLogins {
   engine: string | null
   /** Reset time of full usage windows, by engine; Unix time, ms. */
   fullUntil: Readonly<Record<string, number>>
+  /** A person ended the wait for usage windows that reset until then; Unix time, ms. */
+  waivedUntil: number
   /** The last changes of engine, each with the round that began with it. */
   engineChanges: readonly Pick<EventOf<'engine-changed'>, 'round' | 'from' | 'to'>[]
   /** Started rounds by engine; older journals did not count them. */
@@ -578,6 +580,7 @@ export function emptyState(id: string): SessionState {
     providerInUse: null,
     engine: null,
     fullUntil: {},
+    waivedUntil: 0,
     engineChanges: [],
     roundsOfEngines: {},
     agentsOfEngines: {},

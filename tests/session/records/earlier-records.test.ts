@@ -73,6 +73,7 @@ function asThen(session: SessionState): object {
     providerTokens,
     engine,
     fullUntil,
+    waivedUntil,
     roundsOfEngines,
     agentsOfEngines,
     engineChanges,

@@ -70,6 +70,26 @@ describe('a usage limit at night', () => {
     expect(exitCode).toBe(0)
   })
 
+  test('is not waited for again after retry where the session is ended and resumed', async () => {
+    const clock = new TestClock()
+    const headers = usageHeaders({ primary: { usedPercent: 95, windowMinutes: 300, resetsAt: inHours(clock, 5) } })
+    await using scene = await openScene([
+      [{ ...reply(shell('echo one > work.txt')), headers }, says('So far.')],
+      [reply(message('On it.'), hold(new Promise(() => {})))],
+      round(claimDone),
+    ])
+    const limits = ['--rounds', '3', '--max-usage', '90']
+    const night = startNight(scene, [...limits, 'build X'], { clock })
+    await night.run.event('waiting')
+    await night.meanwhile('retry').ended
+    await night.run.event('turn-started', ({ round }) => round === 2)
+    night.run.signal('SIGINT')
+    await night.run.ended
+    const resumed = startNight(scene, ['resume', ...limits], { clock })
+    const { exitCode, events } = await resumed.run.ended
+    expect([exitCode, eventsOf(events, 'waiting')]).toEqual([0, []])
+  })
+
   test('that has been reached before the first round is waited out before it', async () => {
     const clock = new TestClock()
     const resetsAt = inHours(clock, 5)
