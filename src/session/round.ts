@@ -1,18 +1,17 @@
-import { isDeepStrictEqual } from 'node:util'
 import { TemplateError } from '../base/errors.ts'
 import type { EngineEvent, PreparedRound, ThreadSpec } from '../core/engine.ts'
 import { countsAsRound, type RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
-import { higherEffort } from '../core/rules/stall.ts'
-import type { Memory, MemorySnapshot } from '../core/shapes/memory.ts'
+import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { countTasks } from '../core/state/plan.ts'
 import { partOf, roundTokens } from '../core/state/state.ts'
-import { inEffect, inTemplate, type RoundSpec, type RoundStep, type Template } from '../core/template.ts'
+import { inEffect, inTemplate, type RoundSpec, type RoundStep } from '../core/template.ts'
 import { findImages, mentionsImage } from '../workspace/files/images.ts'
 import type { Answers } from './answers.ts'
 import type { Budget } from './budget.ts'
 import { type AgentBook, Delegation } from './delegation/delegation.ts'
+import type { FilesAtHand } from './files-at-hand.ts'
 import type { Hooks } from './hooks.ts'
 import type { RunnerOptions } from './options.ts'
 import type { PlanChange } from './plan/plan-change.ts'
@@ -22,9 +21,9 @@ import type { ContractTurn, ContractWork } from './proof/contract/contract.ts'
 import { emitRestored, type Proof } from './proof/gates.ts'
 import { reviewClaim } from './proof/review.ts'
 import type { RoundProviders, Way } from './providers/round-providers.ts'
-import type { SessionLog } from './session-log.ts'
 import { type SessionShell, shellTools, withoutSecrets } from './shell/session-shell.ts'
 import { StepwiseRound } from './shell/stepwise.ts'
+import type { ThreadAhead } from './thread-ahead.ts'
 import { answerAskPerson, answerInTemplate, answerRunAgent, HostTools } from './tools.ts'
 
 /** Parts of the session that its rounds use. */
@@ -33,7 +32,7 @@ interface RoundMeans {
   providers: RoundProviders
   ahead: ThreadAhead
   answers: Answers
-  atHand: MemoryAtHand
+  atHand: FilesAtHand
   proof: Proof
   planChange: PlanChange
   hooks: Hooks
@@ -395,53 +394,6 @@ export class Rounds {
 
 const FULL_ACCESS = 'danger-full-access'
 
-/** Keeps the memory files between two rounds: as the last round left them, or read again. */
-export class MemoryAtHand {
-  readonly #log: SessionLog
-  readonly #memory: Memory
-  #left: MemorySnapshot | null = null
-
-  constructor({ log, memory }: { log: SessionLog; memory: Memory }) {
-    this.#log = log
-    this.#memory = memory
-  }
-
-  /** Keeps the memory that a round left, to save a second read until something else may write. */
-  leave(memory: MemorySnapshot): void {
-    this.#tell(memory)
-    this.#left = memory
-  }
-
-  /** Drops the kept memory, because something else may have written since. */
-  forget(): void {
-    this.#left = null
-  }
-
-  /** Returns the memory before a round. Withdraws a claim first if the round changes the plan. */
-  async now(): Promise<MemorySnapshot> {
-    for (;;) {
-      const { replan } = this.#log.state
-      if (replan !== null) await this.#memory.withdrawClaim()
-      const memory = (replan === null ? this.#left : null) ?? (await this.#read())
-      this.#left = null
-      if (replan !== null || this.#log.state.replan === null) return memory
-    }
-  }
-
-  async #read(): Promise<MemorySnapshot> {
-    const memory = await this.#memory.read()
-    this.#tell(memory)
-    return memory
-  }
-
-  #tell({ problems, warning, goalChange }: MemorySnapshot): void {
-    for (const problem of problems) this.#log.emit({ type: 'memory-broken', problem })
-    const round = this.#log.state.last?.round ?? 0
-    if (goalChange !== undefined) this.#log.emit({ type: 'goal-restored', round, ...goalChange })
-    if (warning !== undefined) this.#log.emit({ type: 'warning', round: null, message: warning })
-  }
-}
-
 /** A round that has been played and has no process left. */
 interface PlayedRound {
   round: number
@@ -491,113 +443,6 @@ async function recordRound(
   emitRestored(log, restored)
   await restorePersonsFiles(options)
   return { tree, memory: left }
-}
-
-/** Longest wait of the first round for the account's usage, ms. A later problem appears in the round. */
-const USAGE_MS = 15_000
-/** Age at which a fingerprint is taken again before a round, ms. */
-const STALE_MS = 1_000
-
-/** Prepares the threads of a session's rounds; starts at most one ahead, during the running round. */
-export class ThreadAhead {
-  readonly #options: RunnerOptions
-  readonly #budget: Budget
-  readonly #providers: RoundProviders
-  #ahead: PreparedRound | null = null
-  #usage: Promise<void> = Promise.resolve()
-
-  constructor(options: RunnerOptions, budget: Budget, providers: RoundProviders) {
-    this.#options = options
-    this.#budget = budget
-    this.#providers = providers
-  }
-
-  /** Starts the thread of the next round, if there may be one. */
-  startNext(): void {
-    const { log, template, asked } = this.#options
-    if (asked.endedBy !== null || asked.isPaused) return
-    if (this.#budget.limitReached(log.state.roundsUsed + 1) !== null) return
-    const next = aheadOf(log, template)
-    if (next) this.#start(this.#providers.complete(next))
-  }
-
-  /** Asks codex for the account's usage before the first round: other programs may have used it up. */
-  lookAtUsage(): void {
-    this.#usage = this.#lookAtUsage()
-    // `waitForUsage` reports the error.
-    this.#usage.catch(() => {})
-  }
-
-  /** Waits for the account's usage, if it was asked for. True if that took so long that files may have changed. */
-  async waitForUsage(): Promise<boolean> {
-    const { clock } = this.#options
-    const from = clock.monotonic()
-    await this.#usage
-    return clock.monotonic() - from > STALE_MS
-  }
-
-  async #lookAtUsage(): Promise<void> {
-    const { log, clock, template, asked } = this.#options
-    if (asked.endedBy !== null || asked.isPaused || this.#budget.limitReached(log.state.roundsUsed) !== null) return
-    const wanted = aheadOf(log, template)
-    const thread = wanted && this.#providers.complete(wanted)
-    // Other providers do not use the account.
-    if (thread === null || thread.provider !== undefined) return
-    const answered = new AbortController()
-    const late = clock.wait(USAGE_MS, AbortSignal.any([answered.signal, asked.stopping])).then(() => null)
-    const prepared = this.#start(thread)
-    const limits = await Promise.race([prepared.limits(), late])
-    answered.abort()
-    // The session may have ended meanwhile, so check again.
-    if (limits !== null && this.#ahead === prepared)
-      log.emit(this.#options.engines.reported({ type: 'limits', ...limits }, thread))
-  }
-
-  /** Returns the thread started ahead if it fits, otherwise a new one. The caller owns it from now on. */
-  take(wanted: ThreadSpec): PreparedRound {
-    const thread = this.#asNow(wanted)
-    const ahead = this.#ahead
-    this.#ahead = null
-    if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
-    ahead?.discard()
-    return this.#prepare(thread)
-  }
-
-  /** Ends the thread started ahead, even if its specification was not known yet. */
-  discard(): void {
-    this.#ahead?.discard()
-    this.#ahead = null
-    this.#options.engines.cool()
-  }
-
-  #start(thread: ThreadSpec): PreparedRound {
-    this.#ahead ??= this.#prepare(this.#asNow(thread))
-    return this.#ahead
-  }
-
-  /** Prepares a thread. Ends a process that was started before a thread was known and is unused: it would wait all night. */
-  #prepare(thread: ThreadSpec): PreparedRound {
-    const { engines } = this.#options
-    const prepared = engines.prepare(thread)
-    engines.cool()
-    return prepared
-  }
-
-  /** Returns the thread with its current unreadable paths, which change during the session. */
-  #asNow(thread: ThreadSpec): ThreadSpec {
-    return withoutSecrets(this.#withEffort(thread), this.#options.deniedPaths())
-  }
-
-  /** Raises the reasoning effort of a stalled session. On a provider it does not: its model may not support that. */
-  #withEffort(thread: ThreadSpec): ThreadSpec {
-    if (thread.provider !== undefined && thread.effort === null) return thread
-    if (this.#options.log.state.stall.remedy !== 'more-effort') return thread
-    return { ...thread, effort: higherEffort(thread.effort) }
-  }
-}
-
-function aheadOf({ state }: SessionLog, template: Template): ThreadSpec | null {
-  return inTemplate(state.template, 'ahead', () => template.ahead(state))
 }
 
 /** Most different codex warnings that one session shows: codex repeats them in every round. */

@@ -1,4 +1,3 @@
-import type { Clock } from '../base/clock.ts'
 import { unreachable } from '../base/errors.ts'
 import type { ThreadSpec } from '../core/engine.ts'
 import type { EventOf, SessionEvent } from '../core/events/events.ts'
@@ -13,7 +12,6 @@ import {
 import { type AfterRound, afterRenewal, afterRound, waitAtMost } from '../core/rules/after-round.ts'
 import type { AskedAnswer } from '../core/rules/answer.ts'
 import type { ContractStep } from '../core/rules/contract.ts'
-import { checkedDecision, type Decision, endOfHold, type HoldEnd, type OpenDecision } from '../core/rules/decision.ts'
 import { engineWithRoom, fallbackCause, NOT_IN_THIS_RUN } from '../core/rules/fallback.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
@@ -23,6 +21,7 @@ import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/tem
 import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
 import { Budget } from './budget.ts'
+import { FilesAtHand } from './files-at-hand.ts'
 import { Hooks } from './hooks.ts'
 import type { RunnerOptions } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
@@ -31,11 +30,13 @@ import { ClaimProof, endOfSandbox, followStall } from './proof/claim.ts'
 import { type ContractTurn, ContractWork } from './proof/contract/contract.ts'
 import { emitRestored, Proof } from './proof/gates.ts'
 import { RoundProviders, type Way } from './providers/round-providers.ts'
-import { emitWarnings, MemoryAtHand, Rounds, restorePersonsFiles, ThreadAhead } from './round.ts'
+import { emitWarnings, Rounds, restorePersonsFiles } from './round.ts'
 import { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
 import { SessionShell, withoutSecrets } from './shell/session-shell.ts'
 import { OwnSteps } from './steps.ts'
+import { ThreadAhead } from './thread-ahead.ts'
+import { Waits } from './waits.ts'
 
 /** Conditions that may keep a step from its start, in addition to a person who ends the session. */
 interface Guards {
@@ -62,7 +63,7 @@ export class Session {
   readonly #providers: RoundProviders
   readonly #ahead: ThreadAhead
   readonly #answers: Answers
-  readonly #memory: MemoryAtHand
+  readonly #atHand: FilesAtHand
   readonly #proof: Proof
   readonly #scopes: Scopes
   readonly #claim: ClaimProof
@@ -71,19 +72,13 @@ export class Session {
   /** Changes the plan of the session, and undoes the last change. */
   readonly planChange: PlanChange
   readonly #planCheck: PlanCheck
+  readonly #waits: Waits
   readonly #rounds: Rounds
   readonly #steps: OwnSteps
-  /** The fingerprint after the last step; null once files may have changed since. */
-  #tree: string | null = null
   #isFirst = true
   /** True once the hooks before the next round have run. */
   #isHooked = false
   #stage: 'running' | 'ending' | 'over' = 'running'
-  /** Aborted so that a wait for a person checks its conditions again. */
-  #woken = new AbortController()
-  /** Whether a person is at the question that is waited for, and whether its default is due if nobody is. */
-  #isAttended = false
-  #isCounting = false
 
   constructor(given: RunnerOptions) {
     const budget = new Budget(given)
@@ -95,7 +90,9 @@ export class Session {
     this.#providers = new RoundProviders(options)
     this.#ahead = new ThreadAhead(options, budget, this.#providers)
     this.#answers = new Answers(options)
-    this.#memory = new MemoryAtHand(options)
+    this.#atHand = new FilesAtHand(options)
+    const parts = { budget, ahead: this.#ahead, atHand: this.#atHand, answers: this.#answers }
+    this.#waits = new Waits(options, parts)
     this.#proof = new Proof(options, budget)
     this.#scopes = new Scopes(options, this.#proof, this.#answers)
     this.#contract = new ContractWork(options, budget)
@@ -111,11 +108,8 @@ export class Session {
     const leftMs = () => budget.leastMs
     const sessionShell = shell && new SessionShell({ ...shell, log, template, redactor, clock, leftMs })
     this.#rounds = new Rounds(options, {
-      budget,
+      ...parts,
       providers: this.#providers,
-      ahead: this.#ahead,
-      answers: this.#answers,
-      atHand: this.#memory,
       proof: this.#proof,
       planChange: this.planChange,
       hooks: this.#hooks,
@@ -156,10 +150,10 @@ export class Session {
     if (refused !== null) return refused
     await this.#begin()
     for (;;) {
-      const tree = this.#tree ?? (await workTree.take())
+      const tree = this.#atHand.tree ?? (await workTree.take())
       emitWarnings(this.#options)
-      const memory = await this.#memory.now()
-      this.#tree = null
+      const memory = await this.#atHand.now()
+      this.#atHand.tree = null
       const first = await this.#proofFirst(tree, memory)
       if (first === 'again') continue
       if (first !== null) return first
@@ -197,17 +191,17 @@ export class Session {
     // A provider is probed again, so its wait ends here.
     if (waiting?.reason === 'provider-away')
       this.#log.emit({ type: 'wait-ended', round: roundsUsed + 1, reason: 'over' })
-    else if (waiting !== null && this.#options.asked.endedBy === null) await this.#waitUntil(waiting.until)
+    else if (waiting !== null && this.#options.asked.endedBy === null) await this.#waits.waitUntil(waiting.until)
     if (this.#log.state.claim.state !== 'nominated') this.#ahead.lookAtUsage()
   }
 
   /** Does one step of the proof of the claim. Returns an outcome if the session ends. */
   async #prove(tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const proved = await this.#claim.prove(tree, memory)
-    if (proved.needs === 'hold') return await this.#hold()
+    if (proved.needs === 'hold') return await this.#waits.hold()
     if (proved.needs !== undefined && 'turn' in proved.needs) return await this.#contractTurn(proved.needs.turn, tree)
     if (proved.needs !== undefined) return await this.#review(proved.needs.review, tree)
-    this.#tree = proved.tree
+    this.#atHand.tree = proved.tree
     return proved.end
   }
 
@@ -223,11 +217,11 @@ export class Session {
       case 'replan':
         return await this.#roundStep(step, tree, memory)
       case 'decide':
-        return await this.#decide(step.decision)
+        return await this.#waits.decide(step.decision)
       case 'check': {
         const pauses = this.#log.state.replan === null && this.#planCheck.takesTime(step.check, tree, memory)
         return await this.#unlessKept({ pauses, rounds: null }, async () => {
-          this.#tree = await this.#planCheck.look(step.check, tree, memory)
+          this.#atHand.tree = await this.#planCheck.look(step.check, tree, memory)
           return null
         })
       }
@@ -243,7 +237,7 @@ export class Session {
   ): Promise<SessionOutcome | null> {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
-    if (pauses && asked.isPaused) return await this.#hold()
+    if (pauses && asked.isPaused) return await this.#waits.hold()
     const refused = endOfRefusals(this.#log.state, answer)
     if (refused !== null) return refused
     const limit = rounds === null ? null : this.#budget.limitReached(rounds)
@@ -264,9 +258,9 @@ export class Session {
     const isFirstClaim = step.kind === 'claim' && claim.state !== 'refused'
     const guards = { pauses: replan === null && this.#steps.waits(step), rounds: isFirstClaim ? null : 0 }
     return await this.#unlessKept(guards, async () => {
-      this.#tree = await this.#steps.carryOut(step, tree)
+      this.#atHand.tree = await this.#steps.carryOut(step, tree)
       const leavesMemory = step.kind === 'note' || step.kind === 'enter' || (step.kind === 'look' && !step.keep)
-      if (!leavesMemory) this.#memory.forget()
+      if (!leavesMemory) this.#atHand.forget()
       return null
     })
   }
@@ -278,12 +272,12 @@ export class Session {
     if (scope !== null)
       return await this.#unlessKept({ pauses: true, rounds: roundsUsed }, async () => {
         await this.#scopes.enter(scope)
-        this.#memory.forget()
+        this.#atHand.forget()
         return null
       })
     if (!this.#answers.isReadyFor(step.round)) {
       await this.#answers.makeReady(step.round)
-      this.#tree = tree
+      this.#atHand.tree = tree
       return null
     }
     const isReplan = step.kind === 'replan'
@@ -304,7 +298,7 @@ export class Session {
   async #askHooks(): Promise<SessionOutcome | null> {
     const round = this.#log.state.roundsUsed + 1
     const { refusal, isComplete } = await this.#hooks.run('before_round', round)
-    this.#memory.forget()
+    this.#atHand.forget()
     this.#isHooked = isComplete
     if (refusal === null) return null
     const reason = `A hook before_round does not let round ${round} begin.`
@@ -323,7 +317,7 @@ export class Session {
     if (step.kind === 'replan') this.planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
     const played = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
-    this.#tree = played.tree
+    this.#atHand.tree = played.tree
     const isOver = step.kind === 'replan' && this.#log.state.replan === null
     // The recorded end of a replayed turn needs no reaction now.
     if (this.#options.asked.ending.aborted || isOver || played.isShown) return null
@@ -365,7 +359,7 @@ export class Session {
     if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null)
       return (await this.#scopes.unlessStalled(await this.#prove(tree, memory))) ?? 'again'
     if (!this.#proof.hasBegun && asked.endedBy === null && !asked.isPaused) {
-      this.#tree = await this.#proof.begin(tree)
+      this.#atHand.tree = await this.#proof.begin(tree)
       return 'again'
     }
     const step = this.#log.state.replan === null ? this.#contract.next(tree) : null
@@ -381,17 +375,17 @@ export class Session {
       case 'check':
         return await this.#unlessKept({ pauses: true, rounds: 0 }, async () => {
           await this.#contract.check(step, tree)
-          this.#tree = tree
+          this.#atHand.tree = tree
           return null
         })
       case 'freeze':
         await this.#contract.freeze('person')
         return null
       case 'decide-behind':
-        return await this.#decide(this.#contract.decisionBehind())
+        return await this.#waits.decide(this.#contract.decisionBehind())
       case 'decide': {
         const { decided: before } = this.#log.state
-        const end = await this.#decide(await this.#contract.decision())
+        const end = await this.#waits.decide(await this.#contract.decision())
         const { decided, replan } = this.#log.state
         if (end === null && replan === null && decided !== null && decided !== before)
           await this.#contract.decided(decided.choice, decided.by)
@@ -452,7 +446,7 @@ export class Session {
   async #lookAtProvider(thread: ThreadSpec): Promise<SessionOutcome | null> {
     const look = await this.#providers.look(thread, this.#options.asked.stopping)
     if (look.kind === 'end') return look.outcome
-    if (look.kind === 'wait') await this.#wait('provider-away', look.cause, look.until, look.isBack)
+    if (look.kind === 'wait') await this.#waits.wait('provider-away', look.cause, look.until, look.isBack)
     return null
   }
 
@@ -472,7 +466,7 @@ export class Session {
         return this.#fallsBack(thread, outcome, resumableAt(after.outcome)) ? null : after.outcome
       case 'wait':
         if (this.#fallsBack(thread, outcome, after.until)) return null
-        await this.#wait(reason, outcome, Math.min(after.until, ...this.#otherResets(thread, outcome)))
+        await this.#waits.wait(reason, outcome, Math.min(after.until, ...this.#otherResets(thread, outcome)))
         return null
       case 'ask-template':
         // Name no remedy for a stall if no further round can use it.
@@ -529,146 +523,9 @@ export class Session {
   }
 
   #changeEngine(change: Omit<EventOf<'engine-changed'>, 'type' | 'round' | 'isUsual'>): void {
-    this.#releaseIdle()
+    this.#waits.releaseIdle()
     const round = this.#log.state.roundsUsed + 1
     this.#log.emit({ type: 'engine-changed', round, isUsual: change.to === this.#options.engines.usual, ...change })
-  }
-
-  /** Ends the idle codex and forgets cached files: during a wait anybody may change files. */
-  #releaseIdle(): void {
-    this.#ahead.discard()
-    this.#tree = null
-    this.#memory.forget()
-    this.#answers.forgetFile()
-  }
-
-  /** Journals a wait, and waits until then (Unix time, ms). @param isOver asked every 10 s; undefined: only time ends it */
-  async #wait(reason: WaitReason, cause: RoundOutcome, until: number, isOver?: IsOver): Promise<void> {
-    this.#releaseIdle()
-    const round = this.#log.state.roundsUsed + 1
-    this.#log.emit({ type: 'waiting', round, reason, cause, until: new Date(until).toISOString() })
-    await this.#waitUntil(until, isOver)
-  }
-
-  /** Waits until a journaled `waiting` is over, at most as long as the session or a person allows. */
-  async #waitUntil(until: number, isOver?: IsOver): Promise<void> {
-    const { clock, asked, policy } = this.#options
-    const now = clock.now()
-    const end = Math.min(until, now + Math.max(0, this.#budget.timeLeftMs), now + policy.maxWaitMs)
-    const onSlice = (leftMs: number) => this.#log.live({ type: 'still-waiting', leftMs })
-    const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
-    this.#log.emit({ type: 'wait-ended', round: this.#log.state.roundsUsed + 1, reason })
-  }
-
-  /**
-   * Pauses the session until a person resumes it or changes its plan, its default applies, or it ends. Returns null if it
-   * continues. An explicit pause has no default.
-   */
-  async #hold(): Promise<SessionOutcome | null> {
-    const { asked } = this.#options
-    this.#releaseIdle()
-    this.#log.emit({ type: 'held' })
-    const how = await this.#waitForPerson({
-      hasDefault: () => !asked.isHeldByPause,
-      isOver: () => !asked.isPaused || this.#log.state.replan !== null,
-      onEnd: ({ at, how }) => this.#log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how }),
-    })
-    if (how === 'limit') return { kind: 'limit', limit: 'time' }
-    if (how === 'needs-person') return { kind: 'needs-person', reason: STILL_PAUSED, hint: null }
-    if (how === 'goes-on') {
-      this.#log.emit({ type: 'unpaused', by: 'default' })
-      asked.unpause()
-    }
-    return null
-  }
-
-  /** Waits for a person. Returns how the wait ended by itself, or `over`: the person has answered or ended the session. */
-  async #waitForPerson({ hasDefault, isOver, onEnd }: PersonWait): Promise<'over' | HoldEnd['how']> {
-    const { clock, asked, policy, audience } = this.#options
-    const [since, sinceDay] = [clock.monotonic(), clock.now()]
-    // A machine that sleeps or a clock that is set back does not prolong the wait.
-    const passed = () => Math.max(clock.monotonic() - since, clock.now() - sinceDay)
-    let aloneSince: number | null = null
-    let told: HoldEnd | null = null
-    this.#isAttended = false
-    using _ = {
-      [Symbol.dispose]: () => {
-        this.#isCounting = false
-      },
-    }
-    for (;;) {
-      // Create the signals before the checks, so that a change meanwhile ends the wait at once.
-      this.#woken = new AbortController()
-      const woken = AbortSignal.any([this.#woken.signal, asked.changed, audience.changed, asked.stopping])
-      const isAttached = (await audience.isAttached()) || this.#isAttended
-      if (isOver() || asked.endedBy !== null) return 'over'
-      const now = passed()
-      aloneSince = isAttached ? null : (aloneSince ?? now)
-      const limitAt = now + this.#budget.timeLeftMs
-      const end = endOfHold({ ...policy, now, limitAt, aloneSince, hasDefault: hasDefault() })
-      this.#isCounting = !isAttached && end.how === 'goes-on'
-      const left = end.at - now
-      if (left <= 0) return end.how
-      const at = clock.now() + left
-      if (told === null || told.how !== end.how || Math.abs(told.at - at) >= SAME_MS) {
-        told = { at, how: end.how }
-        onEnd(told)
-      }
-      if (end.how === 'goes-on') this.#log.live({ type: 'still-waiting', leftMs: left })
-      await clock.wait(Math.min(left, isAttached && !audience.isForGood ? WATCHER_LOOK_MS : SLICE_MS), woken)
-    }
-  }
-
-  /**
-   * Asks for a decision, and waits until a person or the default makes it. Returns null if the session continues: the state
-   * has the answer, or a person has asked for a change of plan first.
-   */
-  async #decide(wanted: Decision): Promise<SessionOutcome | null> {
-    const { asked, audience, clock, policy, canAsk } = this.#options
-    this.#releaseIdle()
-    const { replansAsked, template } = this.#log.state
-    const isAttached = await audience.isAttached()
-    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
-    if (this.#budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
-    // A person asked for a change of plan meanwhile: ask the template again.
-    if (this.#log.state.replan !== null || this.#log.state.replansAsked !== replansAsked) return null
-    const decision = inTemplate(template, 'next', () => checkedDecision(wanted))
-    const { maxWaitMs, decideAfterMs } = policy
-    const usualMs = isAttached ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
-    // Without a default, the session also ends as "needs a person" if its time runs out first.
-    const waitMs = decision.default === null ? Math.min(maxWaitMs, this.#budget.timeLeftMs) : usualMs
-    this.#log.emit({ type: 'decision-asked', ...decision, until: new Date(clock.now() + waitMs).toISOString() })
-    const open = this.#log.state.decision
-    return open === null ? null : await this.#untilDecided(open)
-  }
-
-  async #untilDecided(open: OpenDecision): Promise<SessionOutcome | null> {
-    if (open.until <= open.since) return this.#undecided(open)
-    let isTold = false
-    const how = await this.#waitForPerson({
-      hasDefault: () => open.default !== null,
-      isOver: () => this.#log.state.decision === null,
-      onEnd: ({ at, how }) => {
-        // `decision-asked` already told the first time. A time limit needs no person here.
-        if (isTold && how !== 'limit') this.#log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how })
-        isTold = true
-      },
-    })
-    if (how === 'limit') return { kind: 'limit', limit: 'time' }
-    if (how !== 'over') return this.#undecided(open)
-    const { endedBy } = this.#options.asked
-    return this.#log.state.decision === null || endedBy === null ? null : { kind: 'interrupted', by: endedBy }
-  }
-
-  /** Applies the default if nobody has decided in time. Without one, returns that the session needs a person. */
-  #undecided({ id, title, default: usual }: OpenDecision): SessionOutcome | null {
-    if (usual !== null) {
-      this.#log.emit({ type: 'decision-made', id, choice: usual, text: null, by: 'default' })
-      return null
-    }
-    const outOfTime = this.#budget.timeLeftMs <= 0 ? { outOfTime: true as const } : {}
-    const hint = { do: 'decide' as const, session: this.#log.state.id, title, ...outOfTime }
-    return { kind: 'needs-person', reason: `Nobody decided: ${title}`, hint, goalOnly: true }
   }
 
   /** Returns *needs a person* for a stalled session whose disk is full. If its rounds are used up, only warns. */
@@ -779,19 +636,12 @@ export class Session {
     this.#contract.interrupt()
     this.#hooks.interrupt()
     this.#steps.interrupt()
-    this.#woken.abort()
+    this.#waits.wake()
   }
 
-  /**
-   * Marks that a person is at the open question, which then waits for them until it is closed; `isThere` false: they have left.
-   * Returns true if this stopped a countdown.
-   */
+  /** As `Waits.attend`. */
   attend(isThere: boolean): boolean {
-    if (isThere === this.#isAttended) return false
-    const stops = isThere && this.#isCounting
-    this.#isAttended = isThere
-    this.#woken.abort()
-    return stops
+    return this.#waits.attend(isThere)
   }
 
   /** Makes the open decision for a person; `text` null: they added nothing. Returns false if no decision is open. */
@@ -799,7 +649,7 @@ export class Session {
     const { decision, ended } = this.#log.state
     if (this.#stage !== 'running' || decision === null || ended !== null) return false
     this.#log.emit({ type: 'decision-made', id: decision.id, choice, text, by: 'person' })
-    this.#woken.abort()
+    this.#waits.wake()
     return true
   }
 
@@ -808,53 +658,6 @@ export class Session {
     const isOver = this.#stage === 'over'
     if (!isOver) this.#log.emit(event)
     return !isOver
-  }
-}
-
-/** Conditions of a wait for a person. */
-interface PersonWait {
-  /** Returns true if the session continues by itself when nobody answers. */
-  hasDefault(): boolean
-  /** Returns true once the person has answered. */
-  isOver(): boolean
-  /** Called with the time at which the wait ends by itself, and whenever that changes; Unix time, ms. */
-  onEnd(end: HoldEnd): void
-}
-
-/** A machine that slept wakes up late, so the wait checks the time of day this often, ms. */
-const SLICE_MS = 60_000
-/** Longest time until the session notices that a watcher has left, ms. */
-const WATCHER_LOOK_MS = 5000
-/** A change of the end by less than this is not reported, ms. */
-const SAME_MS = 1000
-/** Interval between two calls of `isOver` during a wait, ms. */
-const LOOK_MS = 10_000
-
-type IsOver = (signal: AbortSignal) => Promise<boolean>
-
-interface WaitOptions {
-  clock: Clock
-  /** Ends the wait early. */
-  signal: AbortSignal
-  /** Called once a minute with the remaining time, ms. */
-  onSlice(leftMs: number): void
-  /** Asked every ten seconds; true ends the wait. Undefined: only time ends it. */
-  isOver: IsOver | undefined
-}
-
-/** Waits until a time of day, Unix time in ms. A machine that sleeps or a clock that is set back does not prolong it. */
-async function waitUntil(until: number, { clock, signal, onSlice, isOver }: WaitOptions): Promise<void> {
-  const end = clock.monotonic() + (until - clock.now())
-  let toldAt = clock.monotonic()
-  for (;;) {
-    const left = Math.min(until - clock.now(), end - clock.monotonic())
-    if (!(left > 0) || signal.aborted) return
-    await clock.wait(Math.min(left, isOver === undefined ? SLICE_MS : LOOK_MS), signal)
-    if (signal.aborted || (await isOver?.(signal))) return
-    const stillLeft = until - clock.now()
-    if (stillLeft <= 0 || clock.monotonic() - toldAt < SLICE_MS) continue
-    toldAt = clock.monotonic()
-    onSlice(stillLeft)
   }
 }
 
@@ -868,7 +671,6 @@ function wordsForFullDisk(directory: string): string {
 
 const IT_TAKES = 'only the sandbox workspace-write hides them.'
 const FREE_SPACE = { do: 'free-disk-space' } as const
-const STILL_PAUSED = 'It was paused, and nobody resumed it.'
 
 /** Removes the hint of a replayed end: the recording names its own fix, and codex is not involved. */
 function withoutHint(after: AfterRound): AfterRound {
