@@ -23,19 +23,14 @@ import { shieldEnvironment, withoutLsbRelease } from '../engines/codex/sandbox.t
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
 import { acpEngine } from '../engines/registry.ts'
 import { openControlGroup } from '../platform/control-group.ts'
-import { type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
 import { liesIn, writableByAgents } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type LearningRedactor, openRedactor } from '../secrets/secrets.ts'
 import type { Records } from '../session/records/records.ts'
-import { formatCount } from '../tell/words/numbers.ts'
-import type { KilledWrite } from '../workspace/files/write-all.ts'
 import { writableIn } from '../workspace/git/find-git.ts'
 import type { PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
-import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
-import type { NotedRewind } from '../workspace/savepoints/rewind.ts'
 import { agentFolders } from './environment/agent-folders.ts'
 import { runsNow } from './hold-files.ts'
 import { externalEngine } from './settings/engines.ts'
@@ -348,65 +343,6 @@ export function recordsInReach(root: string, reach: Reach): string | null {
 export function codemachineInReach(packageRoot: string, reach: Reach): string | null {
   if (reach === null) return null
   return `codemachine itself (${packageRoot}) lies inside ${reach}, where the agent can write; install it elsewhere: \`npm pack\` in a checkout of it, then \`npm install --global ./codemachine-cli-*.tgz\``
-}
-
-/** Ends the processes that a killed codemachine left here, and returns a sentence for each. */
-export async function endWhatWasLeft(world: World, records: Records): Promise<string[]> {
-  const { ended, left } = await endLeftovers(records.key, endOptions(world))
-  return [
-    ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
-    ...left.map(each => `An earlier run left this running, and codemachine cannot end it: ${named(each)}.`),
-  ]
-}
-
-/** Ends sandboxes of codex that a killed codemachine left here. They are no agent's work, so nobody needs a remark. */
-export async function endSandboxesLeft(world: World, { directory }: Pick<Records, 'directory'>): Promise<void> {
-  await endUnfinishedSandboxes(directory, endOptions(world))
-}
-
-function endOptions({ clock, platform, pid }: World): EndOptions {
-  return { clock, platform, self: pid, graceMs: 2_000 }
-}
-
-const COMMAND_CHARS = 60
-
-/** A command line may be very long: shorten it to the program. */
-function named({ command, pid }: { command: string; pid: number }): string {
-  const [program = '', ...rest] = command.split(' ')
-  const line = [basename(program), ...rest].join(' ')
-  return `${line.length <= COMMAND_CHARS ? line : basename(program)} (${pid})`
-}
-
-/** Returns sentences on the repository changes of an interrupted run's rounds: what was restored, and what was not. */
-export function describeRestored(found: RestoreReport | null): string[] {
-  if (found === null) return []
-  const { restored, setAside, problems } = found
-  if (restored.length === 0) return [...problems]
-  const kept = setAside === null ? '' : ` The files found there are saved in ${setAside}.`
-  const what = restored.join(', ')
-  return [
-    `An earlier run was cut off in a round. codemachine restored what it had changed: ${what}.${kept}`,
-    ...problems,
-  ]
-}
-
-/** Returns a sentence for a set of files that a kill left incomplete. */
-export function describeKilledWrite(found: KilledWrite | null): string[] {
-  if (found === null) return []
-  const { end, paths } = found
-  const [first = '', ...others] = paths
-  const files = others.length === 0 ? first : `${formatCount(paths.length, 'file')} (${first}, …)`
-  const now = end === 'written' ? 'All of it is written.' : 'The earlier files are restored.'
-  return [`An earlier run was cut off while it wrote ${files}. ${now}`]
-}
-
-/** Returns a sentence for a rewind that a kill interrupted. */
-export function describeKilledRewind(found: NotedRewind | null): string[] {
-  if (found === null) return []
-  const { to, undo } = found
-  return [
-    `A rewind to ${to} was cut off, so some files may be as before it. To finish it: codemachine rewind ${to}. To undo it: codemachine rewind ${undo}`,
-  ]
 }
 
 /** Warns of things that the run relies on and agents can write. */

@@ -37,26 +37,18 @@ import { openRecords, type Records, refuseCopy } from '../session/records/record
 import { takeRunLock } from '../session/records/run-lock.ts'
 import type { Bell } from '../tell/notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../tell/notify/notifier.ts'
-import { finishKilledWrite } from '../workspace/files/write-all.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint/fingerprint.ts'
-import { removeScratchLeft } from '../workspace/fingerprint/scratch-checkout.ts'
 import { writableIn } from '../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
-import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
 import { memoryRoot } from '../workspace/memory/memory-paths.ts'
 import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
-import { takeKilledRewind } from '../workspace/savepoints/rewind.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
+import { repairAfterKill } from './after-kill.ts'
 import {
   type AgentsAtStart,
   agentsAtStart,
   chooseCodex,
   codexOptionsOf,
-  describeKilledRewind,
-  describeKilledWrite,
-  describeRestored,
-  endSandboxesLeft,
-  endWhatWasLeft,
   openEngines,
   providersOf,
   remarksOnReach,
@@ -402,13 +394,7 @@ export async function holdWorkDirectory(
     await takeRunLock(records.lock, { platform, pid, now, directory, ...(hint === undefined ? {} : { hint }) }),
   )
   opened.use(await holdFiles(world, records, lock.holder))
-  for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
-  await removeScratchLeft(records.key)
-  // After the leftover app-servers have ended: only now have all their sandboxes lost their parent.
-  if (lock.wasStale) await endSandboxesLeft(world, records)
-  for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
-  for (const remark of describeKilledWrite(await finishKilledWrite(directory, records.writing))) onRemark(remark)
-  for (const remark of describeKilledRewind(await takeKilledRewind(records.rewinding))) onRemark(remark)
+  await repairAfterKill(world, records, lock.wasStale, onRemark)
   const repository = await findRepository(directory)
   const held = opened.move()
   return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }

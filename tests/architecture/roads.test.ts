@@ -110,6 +110,7 @@ const ROADS: Record<string, readonly (readonly [file: string, name: string])[]> 
     ['session/records/journal.ts', 'foldJournal'],
     ['core/state/fold.ts', 'fold'],
     ['project/open-run.ts', 'openRun'],
+    ['project/after-kill.ts', 'repairAfterKill'],
     ['project/sessions.ts', 'resume'],
     ['session/session.ts', '#begin'],
   ],

@@ -16,11 +16,11 @@ import { emptyState, type SessionState } from '../../../core/state/state.ts'
 import { NO_KEPT_TEXTS } from '../../../core/template.ts'
 import { type ProfileExtras, readProfileExtras } from '../../../engines/codex/profiles.ts'
 import { tomlString } from '../../../platform/toml.ts'
+import { endWhatWasLeft } from '../../../project/after-kill.ts'
 import {
   agentsAtStart,
   chooseCodex,
   codexOptionsOf,
-  endWhatWasLeft,
   openEngines,
   providersOf,
   timesOf,
