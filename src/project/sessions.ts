@@ -40,8 +40,8 @@ import { type SessionFolder, sessionFolder } from '../workspace/memory/memory-pa
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder } from '../workspace/memory/session-folder.ts'
 import { serveAgents } from './agent-door/agent-inbox.ts'
-import { Beginning, handleCommand } from './commands/commands.ts'
-import type { RunningSession } from './commands/steer.ts'
+import { handleCommand } from './commands/commands.ts'
+import type { RunningSession } from './commands/running-session.ts'
 import { isAboutSandbox, isTraceWarning } from './engine-of-project.ts'
 import { newestBuild } from './find.ts'
 import type { FollowedSession } from './follow/followed-session.ts'
@@ -543,6 +543,32 @@ export class Sessions implements AsyncDisposable {
   }
 }
 
+/** The beginning of a session. A command in this moment waits until the session can handle it. */
+class Beginning {
+  #begun: PromiseWithResolvers<void> | null = Promise.withResolvers<void>()
+
+  /** Marks that a session is about to begin. */
+  expect(): void {
+    this.#begun ??= Promise.withResolvers<void>()
+  }
+
+  /** Marks that it has begun. */
+  end(): void {
+    this.#begun?.resolve()
+    this.#begun = null
+  }
+
+  /** Resolves at once if no session is beginning, else when it has begun. Also resolves on the signal, or after 8 s. */
+  async wait(clock: World['clock'], signal: AbortSignal): Promise<void> {
+    if (this.#begun === null) return
+    const over = new AbortController()
+    await Promise.race([this.#begun.promise, clock.wait(BEGIN_MS, AbortSignal.any([over.signal, signal]))])
+    over.abort()
+  }
+}
+
+/** Shorter than `REPLY_MS`, so that the requester gets an answer. */
+const BEGIN_MS = 8_000
 /** Outcomes with a result that a person would look at. */
 const PUBLISHED: ReadonlySet<SessionOutcome['kind']> = new Set(['done', 'limit', 'needs-person', 'stalled'])
 

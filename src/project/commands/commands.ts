@@ -20,12 +20,9 @@ import {
   NOBODY,
   type RunningSession,
   refused,
-  steer,
-  steerAgent,
-  stopAgent,
   TO_DECIDE,
-  takeAnswer,
-} from './steer.ts'
+} from './running-session.ts'
+import { steer, steerAgent, stopAgent, takeAnswer } from './steer.ts'
 
 /**
  * Carries out a person's command on the running session, from its own screen or another terminal, and returns the reply.
@@ -320,32 +317,6 @@ function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession):
   return refused('other-version', message)
 }
 
-/** The beginning of a session. A command in this moment waits until the session can handle it. */
-export class Beginning {
-  #begun: PromiseWithResolvers<void> | null = Promise.withResolvers<void>()
-
-  /** Marks that a session is about to begin. */
-  expect(): void {
-    this.#begun ??= Promise.withResolvers<void>()
-  }
-
-  /** Marks that it has begun. */
-  end(): void {
-    this.#begun?.resolve()
-    this.#begun = null
-  }
-
-  /** Resolves at once if no session is beginning, else when it has begun. Also resolves on the signal, or after 8 s. */
-  async wait(clock: World['clock'], signal: AbortSignal): Promise<void> {
-    if (this.#begun === null) return
-    const over = new AbortController()
-    await Promise.race([this.#begun.promise, clock.wait(BEGIN_MS, AbortSignal.any([over.signal, signal]))])
-    over.abort()
-  }
-}
-
-/** Shorter than `REPLY_MS`, so that the requester gets an answer. */
-const BEGIN_MS = 8_000
 /** How long a run in another process may take to answer, in ms. */
 const REPLY_MS = 10_000
 

@@ -1,26 +1,22 @@
 import { unreachable } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
-import type { Reply, ReplyCode } from '../../core/shapes/reply.ts'
+import type { Reply } from '../../core/shapes/reply.ts'
 import { partOf, type SessionState } from '../../core/state/state.ts'
 import { inTemplate } from '../../core/template.ts'
 import type { AgentWorking } from '../../session/delegation/agent-request.ts'
-import type { PersonAsked } from '../../session/person.ts'
-import type { Command } from '../../session/records/control.ts'
 import type { Session } from '../../session/session.ts'
 import { agentOf, wordsForPart } from '../../tell/words/plan.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
-import type { AskedLimits } from '../watch/live-settings.ts'
-
-/** The running session, and how a person reaches it. */
-export interface RunningSession {
-  id: string
-  runner: Session
-  asked: PersonAsked
-  /** Returns the number of prompts in the queue. */
-  waiting(): Promise<number>
-  /** Sets the session's total limits from its next round on; null: its limits are fixed. */
-  limit: ((wanted: AskedLimits) => void) | null
-}
+import {
+  aboutToEnd,
+  type CommandOf,
+  done,
+  LABEL_CHARS,
+  NOBODY,
+  type RunningSession,
+  refused,
+  TO_DECIDE,
+} from './running-session.ts'
 
 /** Passes a person's message to the running turn or the next round. The reply says who reads it, and when. */
 export async function steer(text: string, session: RunningSession): Promise<Reply> {
@@ -192,9 +188,6 @@ async function tellRound(text: string, question: string, { runner }: RunningSess
   return isTold ? 'kept' : 'over'
 }
 
-/** A command of this type. */
-export type CommandOf<T extends Command['type']> = Extract<Command, { type: T }>
-
 /** Returns whether only the session's summary is left to write, though nobody asked it to end. */
 function isSummedUpOnly({ runner, asked }: RunningSession): boolean {
   return !runner.isEnding && asked.endedBy === null && onlySumsUp(runner.state)
@@ -208,25 +201,3 @@ function onlySumsUp(state: SessionState): boolean {
   const { kind, work, template } = state
   return inTemplate(template, 'isSummedUp', () => kind?.isSummedUp?.(work, state) ?? false)
 }
-
-/** Reply of a session that accepts no more commands of this kind. */
-export function aboutToEnd(id: string): Reply {
-  return refused('ending', `${id} is about to end; codemachine resume continues.`)
-}
-
-/** Reply for a command that is carried out; `message` says what happens. */
-export function done(message: string): Reply {
-  return { code: 'done', message }
-}
-
-/** Reply for a refused command; `message` says why. */
-export function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: string): Reply {
-  return { code, message }
-}
-
-/** Reply if a run exists, but no session in it. */
-export const NOBODY = refused('no-session', 'No session is running now. Try again in a moment.')
-/** Command with which a person answers from a terminal. */
-export const TO_DECIDE = 'codemachine decide'
-/** Longest shown part of a name or label, in characters. */
-export const LABEL_CHARS = 200
