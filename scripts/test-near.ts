@@ -1,6 +1,6 @@
 /**
  * Runs the tests that a change can break, in less than a minute: `npm run test:near` for what git says has changed, or
- * `npm run test:near src/session/proof/gates.ts …` for these files. Which it leaves out it says; `npm test` runs them all.
+ * `npm run test:near src/session/proof/proof.ts …` for these files. Which it leaves out it says; `npm test` runs them all.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { fitting, testsNear } from './near-tests.ts'
 /** What the tests may take together, ms: workers run them side by side, and start first. */
 const BUDGET_MS = 45_000
 const GIT_MS = 20_000
-const NOTHING = 'Nothing has changed since the last commit; name files: npm run test:near src/session/proof/gates.ts'
+const NOTHING = 'Nothing has changed since the last commit; name files: npm run test:near src/session/proof/proof.ts'
 
 const named = process.argv.slice(2).map(path => relative('.', resolve(path)).split(sep).join('/'))
 const missing = named.filter(path => !existsSync(path))

@@ -108,7 +108,7 @@ export const BUGS: readonly { name: string; kind?: KindOfNight; replacements: re
     kind: 'certificate',
     replacements: [
       {
-        file: 'src/project/proof/proof.ts',
+        file: 'src/project/certificate/certify.ts',
         from: 'return { refused: uncertified(path, error), problem: null }',
         to: 'return { refused: null, problem: uncertified(path, error).kind }',
       },

@@ -293,7 +293,7 @@ export async function checkPrompt(records: Records, world: World, prompt: string
 async function refuseCostWithoutPrices({ directory }: Records, world: World): Promise<void> {
   const [{ settingsOf }, { refuseWithoutPrices }] = await Promise.all([
     import('./open-run.ts'),
-    import('./resume-terms.ts'),
+    import('./session-terms.ts'),
   ])
   const { prices } = await settingsOf(world, directory, {})
   refuseWithoutPrices(prices)
@@ -311,7 +311,7 @@ async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, 
   const id = runner === null ? null : await latestSession(records, () => {})
   const state = id === null ? null : await readableState(records, id)
   if (state?.run == null || sessionStatusOf(state, runner) !== 'running') return
-  const { refuseBeyondRun } = await import('./resume-terms.ts')
+  const { refuseBeyondRun } = await import('./session-terms.ts')
   refuseBeyondRun(state.run, terms.limits)
 }
 

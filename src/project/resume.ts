@@ -23,6 +23,7 @@ import { oneLine, titleLine } from '../tell/words/safe-text.ts'
 import { findSession, latestSession, newestBuild, whereElse } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
+import { nextToStart, type QueueResult, runQueue, type Start } from './run-queue.ts'
 import {
   gatesAtResume,
   limitsAtResume,
@@ -30,8 +31,7 @@ import {
   proveAtResume,
   reviewAtResume,
   runAtResume,
-} from './resume-terms.ts'
-import { nextToStart, type QueueResult, runQueue, type Start } from './run-queue.ts'
+} from './session-terms.ts'
 import type { RunObserver } from './sessions.ts'
 import type { World } from './world.ts'
 

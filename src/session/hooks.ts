@@ -4,7 +4,7 @@ import { describeHook } from '../core/rules/notices.ts'
 import type { Hook, HookMoment } from '../core/shapes/hook.ts'
 import type { Budget } from './budget.ts'
 import type { HookMeans, LineEnd, RunnerOptions } from './options.ts'
-import { emitRestored } from './proof/gates.ts'
+import { emitRestored } from './proof/proof.ts'
 import { OUTPUT_CHARACTERS, statusOf } from './proof/run-gate.ts'
 
 /** Result of a moment's hooks. `refusal`: output of the first that refuses; `isComplete`: none was interrupted. */

@@ -22,7 +22,7 @@ import { goalKind } from '../../src/modes/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/modes/registry.ts'
 import { Watchers } from '../../src/project/watch/live-share.ts'
 import { nothingSecret, type Redactor } from '../../src/secrets/redactor.ts'
-import type { AgentBook } from '../../src/session/delegation/delegation.ts'
+import type { AgentBook } from '../../src/session/delegation/agent-request.ts'
 import type {
   Audience,
   CheckCame,

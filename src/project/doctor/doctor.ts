@@ -6,7 +6,7 @@ import { readRunner } from '../../session/records/run-lock.ts'
 import type { Finding } from '../../tell/words/doctor.ts'
 import { findRepository } from '../../workspace/git/git.ts'
 import { writableGit } from '../engine-of-project.ts'
-import { lookAtEngines } from '../engines.ts'
+import { lookAtEngines } from '../look-at-engines.ts'
 import type { World } from '../world.ts'
 import {
   type CheckRun,

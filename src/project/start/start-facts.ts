@@ -30,7 +30,7 @@ import {
   type StartFacts,
 } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
-import { proveIn } from '../resume-terms.ts'
+import { proveIn } from '../session-terms.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { directoryOf, type World } from '../world.ts'

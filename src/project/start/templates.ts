@@ -14,7 +14,7 @@ import { secretVariables } from '../../secrets/variables.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
 import type { RunOptions } from '../library.ts'
 import { refuseSecretGates, settingsOf } from '../open-run.ts'
-import { optionsOf, refuseSecretOptions } from '../resume-terms.ts'
+import { optionsOf, refuseSecretOptions } from '../session-terms.ts'
 import { withVerified } from '../settings/gates.ts'
 import type { World } from '../world.ts'
 

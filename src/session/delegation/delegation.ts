@@ -15,8 +15,6 @@ import {
 } from './agent-request.ts'
 import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
 
-export type { AgentBook } from './agent-request.ts'
-
 interface DelegationOptions extends CallOptions {
   /** Real path of the work directory. */
   directory: string

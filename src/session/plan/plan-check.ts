@@ -14,7 +14,7 @@ import { PLAN_ANSWER } from '../../core/state/plan.ts'
 import { inEffect } from '../../core/template.ts'
 import { rawTasksById } from '../../workspace/memory/tasks-file.ts'
 import type { RunnerOptions } from '../options.ts'
-import type { Proof } from '../proof/gates.ts'
+import type { Proof } from '../proof/proof.ts'
 
 type PlanCheckOptions = Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'>
 

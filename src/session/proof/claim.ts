@@ -13,7 +13,7 @@ import type { RunnerOptions } from '../options.ts'
 import type { Scopes } from '../scope/scopes.ts'
 import type { SessionLog } from '../session-log.ts'
 import type { ContractTurn, ContractWork } from './contract/contract.ts'
-import type { Proof } from './gates.ts'
+import type { Proof } from './proof.ts'
 
 /**
  * The result of one step.

@@ -4,7 +4,7 @@ import { ownFilesOf } from '../../core/rules/proof/gate-files.ts'
 import type { RoundScope, RoundStep, ScopeGate } from '../../core/template.ts'
 import type { Answers } from '../answers.ts'
 import type { RunnerOptions } from '../options.ts'
-import type { Proof } from '../proof/gates.ts'
+import type { Proof } from '../proof/proof.ts'
 
 type ScopesOptions = Pick<RunnerOptions, 'log' | 'scopes' | 'redactor' | 'engines' | 'lacksRoom' | 'workTree'>
 

@@ -4,7 +4,7 @@ import { judgeDone } from '../../../src/core/rules/done-rule.ts'
 import type { MemorySnapshot } from '../../../src/core/shapes/memory.ts'
 import { agreedBefore, gatesOfAll, withoutScope } from '../../../src/core/state/scope.ts'
 import type { EndedRound } from '../../../src/core/state/state.ts'
-import { protectedSince } from '../../../src/session/proof/gates.ts'
+import { protectedSince } from '../../../src/session/proof/proof.ts'
 import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
 
 const gate = { timeoutMs: 1_000, required: true, network: false, protect: [], everyRound: false }

@@ -5,7 +5,7 @@ import { type RunFlags, withRunFlags } from '../../../src/doors/cli/flags.ts'
 import { runOptionsOf } from '../../../src/doors/cli/run-options.ts'
 import { withTeamFlags } from '../../../src/doors/cli/team/program.ts'
 import { settingsOf } from '../../../src/project/open-run.ts'
-import { optionsAtResume, runOverridesOf } from '../../../src/project/resume-terms.ts'
+import { optionsAtResume, runOverridesOf } from '../../../src/project/session-terms.ts'
 import { settingInfos } from '../../../src/project/settings/schema.ts'
 import { openSettings } from './settings-places.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { gatesAtResume, reviewAtResume } from '../../../src/project/resume-terms.ts'
+import { gatesAtResume, reviewAtResume } from '../../../src/project/session-terms.ts'
 import type { Layer } from '../../../src/project/settings/settings-file.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { promise } from '../../support/promise.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { limitsInRun } from '../../../src/core/rules/run-limits.ts'
-import { allowanceAtStart } from '../../../src/project/resume-terms.ts'
+import { allowanceAtStart } from '../../../src/project/session-terms.ts'
 import type { SettingsPlaces } from '../../../src/project/settings/load.ts'
 import { promise } from '../../support/promise.ts'
 import { defaults, openSettings } from './settings-places.ts'

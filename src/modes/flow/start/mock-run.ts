@@ -19,7 +19,7 @@ import type { RunningSession } from '../../../project/commands/running-session.t
 import type { EndedSession, RunOptions } from '../../../project/library.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { reportAtEnd } from '../../../project/reports.ts'
-import { policyOf } from '../../../project/resume-terms.ts'
+import { policyOf } from '../../../project/session-terms.ts'
 import type { RunObserver } from '../../../project/sessions.ts'
 import type { LoadedSettings } from '../../../project/settings/load.ts'
 import type { Settings } from '../../../project/settings/schema.ts'

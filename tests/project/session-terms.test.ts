@@ -10,7 +10,7 @@ import {
   refuseUnpriced,
   runOverridesOf,
   termsAtStart,
-} from '../../src/project/resume-terms.ts'
+} from '../../src/project/session-terms.ts'
 import { nothingSecret } from '../../src/secrets/redactor.ts'
 import { promise } from '../support/promise.ts'
 import { created, ended, foldAll, started, usage, worked } from '../support/session-events.ts'
