@@ -20,18 +20,16 @@ import { emptyState, type SessionState } from '../core/state/state.ts'
 import { inEffect, type Template, type TemplateKind } from '../core/template.ts'
 import { type HeldFolder, holdFolder, lacksRoom, pathExists } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
-import type { WorkTree } from '../session/options.ts'
+import { optionsOfRecords, type WorkTree } from '../session/options.ts'
 import { PersonAsked } from '../session/person.ts'
 import { type Command, watchCommands } from '../session/records/control.ts'
-import { openJournal } from '../session/records/journal.ts'
 import { type NewText, openKeptTexts, refuseTexts } from '../session/records/kept-texts.ts'
 import { openOutputs } from '../session/records/outputs.ts'
-import { openPlanBefore } from '../session/records/plan-before.ts'
 import { openQueue } from '../session/records/queue.ts'
 import type { Records } from '../session/records/records.ts'
 import { lockedSince } from '../session/records/run-lock.ts'
 import { Session } from '../session/session.ts'
-import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../session/session-log.ts'
+import { playLogged, type SessionLog } from '../session/session-log.ts'
 import { SnapshotWriter } from '../tell/report/snapshot-writer.ts'
 import { type Stop, wordsForNothingLeft } from '../tell/words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
@@ -343,31 +341,25 @@ export class Sessions implements AsyncDisposable {
     const { records, redactor, remarks } = this.#run
     const { clock, modes } = this.#world
     await mkdir(join(records.sessionFolder(state.id), 'rounds'), { recursive: true, mode: 0o700 })
-    await using journal = openJournal(records.journal(state.id))
     await using snapshots = new SnapshotWriter(records, state.id)
     const { openRecorder } = (await modes.partsOf(template)) ?? {}
     await using recorder = openRecorder?.({ records, redactor, onProblem: problem => remarks.push(problem) }) ?? null
     const views = [...this.#views, ...(recorder === null ? [] : [recorder]), snapshots]
-    const log = new SessionLog(state, { journal, views, templates: records.templates, clock, redactor })
-    await begin(log)
-    const reserve = await openDiskReserve(records.sessionFolder(state.id))
-    try {
-      const onRecord = (round: number, line: string) => {
-        this.#record?.(state.id, round, line)
-        recorder?.record?.(round, line)
+    return await playLogged(state, { records, views, clock, redactor }, begin, async log => {
+      try {
+        const onRecord = (round: number, line: string) => {
+          this.#record?.(state.id, round, line)
+          recorder?.record?.(round, line)
+        }
+        const outcome = await this.#runToEnd(log, place, onRecord)
+        const used = usedBy(log.state)
+        this.#allowance &&= withUsed(this.#allowance, used)
+        await this.#publish(log)
+        return { id: state.id, outcome, limits: log.state.limits, used }
+      } catch (thrown) {
+        throw (await pathExists(records.directory)) ? thrown : directoryGone(records.directory, thrown)
       }
-      const outcome = await this.#runToEnd(log, place, onRecord)
-      const used = usedBy(log.state)
-      this.#allowance &&= withUsed(this.#allowance, used)
-      await this.#publish(log)
-      return { id: state.id, outcome, limits: log.state.limits, used }
-    } catch (thrown) {
-      const error = (await pathExists(records.directory)) ? thrown : directoryGone(records.directory, thrown)
-      await endSessionBrokenOff(error, log, reserve, clock)
-      throw error
-    } finally {
-      await reserve.release()
-    }
+    })
   }
 
   /** Publishes the result if the person wants that. Its failure does not change the session's outcome. */
@@ -429,12 +421,9 @@ export class Sessions implements AsyncDisposable {
       shell,
       policy: policyOf(this.#run.live.settings),
       takeSettings: taking => this.#takeSettings(taking),
-      recordsRoot: records.root,
+      ...optionsOfRecords(records, id),
       writing: records.writing,
-      roundsDirectory: join(records.sessionFolder(id), 'rounds'),
       onRecord,
-      outputs: openOutputs(records.sessionFolder(id)),
-      planBefore: openPlanBefore(records.sessionFolder(id)),
       redactor,
       clock,
       random: Math.random,

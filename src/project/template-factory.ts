@@ -121,8 +121,8 @@ interface AgentBookOptions {
   agents(): Promise<AgentRoster>
   /** The work directory. */
   directory: string
-  /** Returns an agent's fixed prompt; undefined: the current one. */
-  promptOf(agent: Agent): Promise<AgentPrompt | undefined>
+  /** Returns an agent's fixed prompt; undefined, or left out: the current one. */
+  promptOf?(agent: Agent): Promise<AgentPrompt | undefined>
 }
 
 /** Returns the agents that can get work in a session, and their memory. */
@@ -136,7 +136,7 @@ export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions)
       const found = findEnabledAgent(sub, name)
       if ('problem' in found) return found
       const { agent } = found
-      const instructions = await agentInstructions(agent, directory, await promptOf(agent))
+      const instructions = await agentInstructions(agent, directory, await promptOf?.(agent))
       if ('problem' in instructions) return instructions
       const thread = {
         agent: name,

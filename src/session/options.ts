@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { Engines, ThreadSpec } from '../core/engine.ts'
 import type { EventOf } from '../core/events/events.ts'
@@ -13,8 +14,9 @@ import type { Template } from '../core/template.ts'
 import type { Redactor } from '../secrets/redactor.ts'
 import type { AgentBook } from './delegation/agent-request.ts'
 import type { PersonAsked } from './person.ts'
-import type { Outputs } from './records/outputs.ts'
-import type { PlanBefore } from './records/plan-before.ts'
+import { type Outputs, openOutputs } from './records/outputs.ts'
+import { openPlanBefore, type PlanBefore } from './records/plan-before.ts'
+import type { Records } from './records/records.ts'
 import type { SessionLog } from './session-log.ts'
 import type { ShellMeans } from './shell/session-shell.ts'
 
@@ -140,6 +142,20 @@ export interface RunnerOptions {
    * the certificate cannot be written; null: no change.
    */
   beforeEnd(ended: SessionState): Promise<SessionOutcome | null>
+}
+
+/** Returns the options of a session that follow from its records. */
+export function optionsOfRecords(
+  { root, sessionFolder }: Pick<Records, 'root' | 'sessionFolder'>,
+  id: string,
+): Pick<RunnerOptions, 'recordsRoot' | 'roundsDirectory' | 'outputs' | 'planBefore'> {
+  const folder = sessionFolder(id)
+  return {
+    recordsRoot: root,
+    roundsDirectory: join(folder, 'rounds'),
+    outputs: openOutputs(folder),
+    planBefore: openPlanBefore(folder),
+  }
 }
 
 /** Options of a session that has only rounds: it keeps no files, looks at none, and proves nothing. */

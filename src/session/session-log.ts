@@ -12,7 +12,8 @@ import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state
 import type { TemplateKinds } from '../core/template.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { cutUnfinished, type Redactor } from '../secrets/redactor.ts'
-import type { Journal } from './records/journal.ts'
+import { type Journal, openJournal } from './records/journal.ts'
+import type { Records } from './records/records.ts'
 
 interface SessionLogOptions {
   journal: Journal
@@ -132,15 +133,34 @@ function isCutOff({ type, instance }: Delta, event: Recorded): boolean {
 }
 
 /**
+ * Opens the journal and the log of a session, begins the session with `begin`, and plays it.
+ * @param play if it throws, the end is journaled, where a person must fix the cause
+ */
+export async function playLogged<T>(
+  state: SessionState,
+  { records, ...options }: Omit<SessionLogOptions, 'journal' | 'templates'> & { records: Records },
+  begin: (log: SessionLog) => Promise<void> | void,
+  play: (log: SessionLog) => Promise<T>,
+): Promise<T> {
+  await using journal = openJournal(records.journal(state.id))
+  const log = new SessionLog(state, { journal, templates: records.templates, ...options })
+  await begin(log)
+  const reserve = await openDiskReserve(records.sessionFolder(state.id))
+  try {
+    return await play(log)
+  } catch (error) {
+    await endSessionBrokenOff(error, log, reserve, options.clock)
+    throw error
+  } finally {
+    await reserve.release()
+  }
+}
+
+/**
  * Journals the session's end if a person must fix the cause: a full disk (in the reserved space), or files that git cannot
  * read. Without any space, the session looks interrupted.
  */
-export async function endSessionBrokenOff(
-  error: unknown,
-  log: SessionLog,
-  reserve: DiskReserve,
-  clock: Clock,
-): Promise<void> {
+async function endSessionBrokenOff(error: unknown, log: SessionLog, reserve: DiskReserve, clock: Clock): Promise<void> {
   const { state } = log
   const isForPerson = error instanceof UserError && error.exitCode === 4
   if (!(isDiskFull(error) || isForPerson) || state.createdAt === 0 || state.ended !== null) return
@@ -172,7 +192,7 @@ interface DiskReserve {
 }
 
 /** Preallocates the space in the folder of a session's records; on a full disk, less or none. */
-export async function openDiskReserve(folder: string): Promise<DiskReserve> {
+async function openDiskReserve(folder: string): Promise<DiskReserve> {
   const path = join(folder, 'reserve')
   try {
     // Do not write zeros: some file systems reserve no space for them.

@@ -37,11 +37,9 @@ import { Watchers } from '../../../project/watch/live-share.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import { SpokenText } from '../../../session/delegation/agent-call.ts'
 import { problemOfDepth } from '../../../session/delegation/agent-request.ts'
-import { ROUNDS_ALONE } from '../../../session/options.ts'
+import { optionsOfRecords, ROUNDS_ALONE } from '../../../session/options.ts'
 import { PersonAsked } from '../../../session/person.ts'
 import { openJournal } from '../../../session/records/journal.ts'
-import { openOutputs } from '../../../session/records/outputs.ts'
-import { openPlanBefore } from '../../../session/records/plan-before.ts'
 import { openRecords } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
 import { Session } from '../../../session/session.ts'
@@ -214,9 +212,8 @@ async function sessionOf(
       ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
     },
   })
-  const roundsDirectory = join(records.sessionFolder(id), 'rounds')
-  await mkdir(roundsDirectory, { mode: 0o700 })
-  const book = openAgentBook({ agents: async () => agents, directory, promptOf: async () => undefined })
+  await mkdir(join(records.sessionFolder(id), 'rounds'), { mode: 0o700 })
+  const book = openAgentBook({ agents: async () => agents, directory })
   return new Session({
     log,
     engines,
@@ -228,10 +225,7 @@ async function sessionOf(
     agents: { book, directory, platform: world.platform, atOnce: settings.agents.atOnce },
     deniedPaths: closedPaths(records, openSessionSecrets(records, { ...codex, writable: [] })),
     policy: policyOf({ ...settings, maxWait: prepared.maxWait }),
-    recordsRoot: records.root,
-    roundsDirectory,
-    outputs: openOutputs(records.sessionFolder(id)),
-    planBefore: openPlanBefore(records.sessionFolder(id)),
+    ...optionsOfRecords(records, id),
     redactor: codex.redactor,
     clock: world.clock,
     takeRemarks: () => remarks.splice(0),

@@ -29,17 +29,14 @@ import { LiveShare, Watchers } from '../../../project/watch/live-share.ts'
 import { directoryOf, type World } from '../../../project/world.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openRedactor } from '../../../secrets/secrets.ts'
-import { ROUNDS_ALONE } from '../../../session/options.ts'
+import { optionsOfRecords, ROUNDS_ALONE } from '../../../session/options.ts'
 import { PersonAsked } from '../../../session/person.ts'
 import { watchCommands } from '../../../session/records/control.ts'
-import { openJournal } from '../../../session/records/journal.ts'
 import { openKeptTexts, refuseTexts } from '../../../session/records/kept-texts.ts'
-import { openOutputs } from '../../../session/records/outputs.ts'
-import { openPlanBefore } from '../../../session/records/plan-before.ts'
 import { openRecords, type Records } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
 import { Session } from '../../../session/session.ts'
-import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../../session/session-log.ts'
+import { playLogged, type SessionLog } from '../../../session/session-log.ts'
 import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import { type BuiltMock, SCRIPT_NAME, scriptOf, shownCounts, toldOf, type Unplayable } from '../file/mock-script.ts'
@@ -189,20 +186,15 @@ async function play(work: Work): Promise<SessionState> {
   await using opened = new Cleanup()
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   const live = opened.use(new LiveShare({ path: records.live, owner, redactor, clock }))
-  const journal = opened.use(openJournal(records.journal(id)))
-  const views = [observer.view, live]
-  const log = new SessionLog(emptyState(id), { journal, views, templates: records.templates, clock, redactor })
-  const reserve = await openDiskReserve(records.sessionFolder(id))
-  opened.defer(() => reserve.release())
-  log.emit(createdOf(work))
-  await log.sync()
-  try {
+  const options = { records, views: [observer.view, live], clock, redactor }
+  const begin = async (log: SessionLog) => {
+    log.emit(createdOf(work))
+    await log.sync()
+  }
+  return await playLogged(emptyState(id), options, begin, async log => {
     await runToEnd(work, log, opened)
     return log.state
-  } catch (error) {
-    await endSessionBrokenOff(error, log, reserve, clock)
-    throw error
-  }
+  })
 }
 
 async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<SessionOutcome> {
@@ -223,17 +215,14 @@ async function runToEnd(work: Work, log: SessionLog, opened: Cleanup): Promise<S
     lacksRoom: () => lacksRoom(directory),
     template: await openTemplate(work, log.state, remarks),
     agents: {
-      book: openAgentBook({ agents: async () => loadAgents(), directory, promptOf: async () => undefined }),
+      book: openAgentBook({ agents: async () => loadAgents(), directory }),
       directory,
       platform: world.platform,
       atOnce: 1,
     },
     deniedPaths: () => [],
     policy: policyOf(settings),
-    recordsRoot: records.root,
-    roundsDirectory: join(records.sessionFolder(id), 'rounds'),
-    outputs: openOutputs(records.sessionFolder(id)),
-    planBefore: openPlanBefore(records.sessionFolder(id)),
+    ...optionsOfRecords(records, id),
     redactor,
     clock,
     takeRemarks: () => remarks.splice(0),
