@@ -126,6 +126,8 @@ export interface TomlNode extends TomlSpot {
   key: TomlSpot
   /** A table (by member names), a list, or a text, number, boolean or date. */
   content: Map<string, TomlNode> | TomlNode[] | string | number | bigint | boolean | Date
+  /** Name of its file, if it was included; else left out. */
+  file?: string
   /** Its text in the file, shortened; for a table: its kind. */
   written: string
   /** Left out: the file, or a table with a header. */

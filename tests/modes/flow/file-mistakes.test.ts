@@ -13,7 +13,7 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
   [
     'a key without end',
     `${'k'.repeat(50_000)} = 1\n${STEP}agent = "commit"\n`,
-    `x.toml:1:1: ${'k'.repeat(99)}…: is an unknown key; the known ones are name, defaults, engines, agents, workflow, workflows, vars`,
+    `x.toml:1:1: ${'k'.repeat(99)}…: is an unknown key; the known ones are name, include, defaults, engines, agents, workflow, workflows, vars`,
   ],
   [
     'TOML that is not valid',

@@ -12,7 +12,7 @@ import {
 } from '../../../modes/flow/file/plan.ts'
 import { findRecording } from '../../../modes/flow/file/recording.ts'
 import { type GivenValues, readValues, type SecretIn } from '../../../modes/flow/file/variables.ts'
-import { flowFilesAround, flowTyped, type LookedFlow, lookAtFlow } from '../../../modes/flow/start/look.ts'
+import { flowTyped, type LookedFlow, lookAtFlow, lookAtFlows } from '../../../modes/flow/start/look.ts'
 import { flowRootOf, lineOfMistake, mistakesIn, secretInBy } from '../../../modes/flow/start/prepare.ts'
 import { settingsOf } from '../../../project/open-run.ts'
 import { redactorOfProject } from '../../../project/secrets/redactor.ts'
@@ -100,8 +100,7 @@ async function stepsWithoutRecording(directory: string, plan: FlowPlan, signal: 
 /** `flow list`: the workflow files of the project, and what is in them. */
 export async function flowList(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
   const look = { ...(await lookOf(context, place)), given: new Map(), workflow: null }
-  const flows: LookedFlow[] = []
-  for (const file of await flowFilesAround(look.directory, context.signal)) flows.push(await lookAtFlow(file, look))
+  const flows = await lookAtFlows(look)
   if (json) return print(context, `${JSON.stringify(flows.map(dataOf))}\n`)
   if (flows.length === 0) {
     return print(
@@ -138,14 +137,13 @@ export async function flowValidate(
 ): Promise<number> {
   const place = await lookOf(context, flags)
   const look = { ...place, workflow: flags.workflow ?? null, given: await givenValues(context, flags) }
-  const named = files.length > 0 ? files : await flowFilesAround(look.directory, context.signal)
-  if (named.length === 0) {
+  const flows = files.length > 0 ? [] : await lookAtFlows(look)
+  for (const each of files) flows.push(await lookAtFlow((await flowTyped(each, look)).file, look))
+  if (flows.length === 0) {
     throw new UserError('CM1002', `There are no workflows in ${look.directory}.`, {
       hint: `To make a first one: ${programOf(context)} init`,
     })
   }
-  const flows: LookedFlow[] = []
-  for (const each of named) flows.push(await lookAtFlow((await flowTyped(each, look)).file, look))
   const exitCode = flows.some(({ mistakes }) => mistakes.length > 0) ? 2 : 0
   if (flags.json) return print(context, `${JSON.stringify(flows.map(dataOf))}\n`, exitCode)
   return print(context, flows.map(flow => `${linesOfLook(flow).map(safeText).join('\n')}\n`).join(''), exitCode)

@@ -29,6 +29,7 @@ import {
   distinctSlugs,
   FLOW_ENGINES,
   type FlowStep,
+  inOrder,
   type Mistake,
   MOST_RETRIES,
   MOST_STEPS,
@@ -47,9 +48,13 @@ import {
   VARIABLE_NAME,
 } from './references.ts'
 
-/** A place in a workflow file. `place`: such as `workflow.steps[2].output.path`, counted from 0. */
+/**
+ * A place in a workflow file. `place`: such as `workflow.steps[2].output.path`, counted from 0. `file`: the name of an
+ * included file.
+ */
 export interface At extends TomlSpot {
   place: string
+  file?: string
 }
 
 /** A value of a workflow file with its place, for mistakes found later. */
@@ -121,6 +126,14 @@ interface FileChecks {
   refusedArgument: (args: readonly string[]) => string | null
   /** Other makers' engines in the person's settings; left out: none. */
   engines?: readonly string[]
+  /** Files that it includes, each before the one that names it; left out: none. */
+  included?: readonly FlowText[]
+}
+
+/** A file as text; `file`: its name in mistakes. */
+export interface FlowText {
+  file: string
+  text: string
 }
 
 /** A file with mistakes. */
@@ -151,6 +164,7 @@ const filePath = (example: string) => verbatim(line(`a path on one line, such as
 const PROMPT_EXAMPLE = 'prompts/review.md'
 const MOST_TEMPLATE = 1024 * 1024
 const MOST_OUTPUTS = 20
+const MOST_INCLUDED = 20
 
 const engine = v.pipe(
   v.string(),
@@ -259,6 +273,7 @@ const workflow = (header: string, key: 'agent' | 'use') => {
 export const flowFileSchema = table(
   {
     name: line('a name on one line, such as "commit_flow"', 100),
+    include: v.pipe(v.array(filePath('common.workflow.toml')), v.maxLength(MOST_INCLUDED)),
     defaults: table({ engine, mock: trueOrFalse }),
     engines: table(
       {
@@ -329,9 +344,13 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
   if ('problem' in program) return { mistakes: [{ file, place: '', ...program }], sound: null }
   const tree = tomlTree({ text: content, program })
   const { value, mistakes } = checkToml(flowFileSchema, tree)
-  const reader = new FileReader(content, tree, value, mistakes, [...FLOW_ENGINES, ...(checks.engines ?? [])])
+  const main: ReadPart = { text: content, tree, value, mistakes }
+  const reader = new FileReader(withIncluded(main, checks.included ?? [], file), [
+    ...FLOW_ENGINES,
+    ...(checks.engines ?? []),
+  ])
   const flow = reader.read(file, checks)
-  const found = reader.mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column)
+  const found = inOrder(reader.mistakes)
   if (found.length === 0) return { file: flow }
   const told = found.slice(0, MOST_MISTAKES)
   const last = told.at(-1)
@@ -343,6 +362,101 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
     })
   }
   return { mistakes: told.map(mistake => ({ file, ...mistake })), sound: soundOf(flow) }
+}
+
+/** A file of a workflow, checked by itself; or all of them as one. */
+interface ReadPart {
+  text: string
+  tree: TomlNode
+  value: Written
+  mistakes: readonly Mistaken[]
+  /** Text and default engine of each included file. */
+  included?: ReadonlyMap<string, { text: string; engine: string | undefined }>
+}
+
+type Mistaken = Omit<Mistake, 'file'> & { file?: string }
+
+/** Puts agents, variables and steps of the included files before those of the file. */
+function withIncluded(main: ReadPart, files: readonly FlowText[], name: string): ReadPart {
+  const { parts, known, mistakes } = readIncluded(files)
+  if (files.length === 0) return main
+  mistakes.push(...main.mistakes)
+  const all = [...parts, main]
+  const [content, value] = [new Map(membersAt(main.tree)), { ...main.value }]
+  for (const key of ['agents', 'vars'] as const) {
+    const members = new Map<string, TomlNode>()
+    for (const [member, node] of all.flatMap(({ tree }) => [...membersAt(tree, key)])) {
+      const first = members.get(member)
+      if (first === undefined) members.set(member, node)
+      else
+        mistakes.push({ ...placeOf(node), problem: `${spotIn(first, name)} has this name already; change one of them` })
+    }
+    if (members.size > 0) content.set(key, { ...main.tree, content: members })
+    Object.assign(value, { [key]: Object.assign({}, ...all.map(part => part.value[key] ?? {})) })
+  }
+  const steps = all.flatMap(({ tree }) => {
+    const node = tomlNodeAt(tree, ['workflow', 'steps'])?.content
+    return Array.isArray(node) ? node : []
+  })
+  const own = tomlNodeAt(main.tree, ['workflow'])
+  if (own !== null) {
+    content.set('workflow', { ...own, content: new Map([...membersAt(own), ['steps', { ...own, content: steps }]]) })
+    value.workflow = { ...value.workflow, steps: all.flatMap(part => part.value.workflow?.steps ?? []) }
+    const beyond = steps[MOST_STEPS]
+    if (beyond !== undefined)
+      mistakes.push({ ...placeOf(beyond), problem: `is beyond the ${MOST_STEPS} steps that all files may have` })
+  } else if (tomlNodeAt(main.tree, ['workflows']) !== null)
+    mistakes.push({
+      ...placeOf(tomlNodeAt(main.tree, ['include']) ?? main.tree),
+      problem: 'works only with [workflow]',
+    })
+  return { ...main, tree: { ...main.tree, content }, value, mistakes, included: known }
+}
+
+/** Reads each included file by itself. */
+function readIncluded(files: readonly FlowText[]) {
+  const mistakes: Mistaken[] = []
+  const known = new Map<string, { text: string; engine: string | undefined }>()
+  const parts: ReadPart[] = []
+  for (const { file, text } of files) {
+    const program = tomlProgram(text)
+    if ('problem' in program) {
+      mistakes.push({ file, place: '', ...program })
+      continue
+    }
+    const tree = ofFile(tomlTree({ text, program }), file)
+    const { value, mistakes: own } = checkToml(flowFileSchema, tree)
+    mistakes.push(...own.map(each => ({ file, ...each })))
+    for (const key of ['engines', 'workflows']) {
+      const node = tomlNodeAt(tree, [key])
+      if (node !== null)
+        mistakes.push({ file, place: key, ...node.key, problem: 'does not work in an included file; leave it out' })
+    }
+    known.set(file, { text, engine: value.defaults?.engine })
+    parts.push({ text, tree, value, mistakes: [] })
+  }
+  return { parts, known, mistakes }
+}
+
+/** Marks a node, and all in it, as of an included file. */
+function ofFile(node: TomlNode, file: string): TomlNode {
+  node.file = file
+  if (typeof node.content === 'object' && 'values' in node.content)
+    for (const each of node.content.values()) ofFile(each, file)
+  return node
+}
+
+function membersAt(tree: TomlNode, ...path: string[]): ReadonlyMap<string, TomlNode> {
+  const content = tomlNodeAt(tree, path)?.content
+  return content instanceof Map ? content : new Map()
+}
+
+function placeOf({ path, key, file }: TomlNode): At {
+  return { place: path, line: key.line, column: key.column, ...(file === undefined ? {} : { file }) }
+}
+
+function spotIn({ file, key }: TomlNode, main: string): string {
+  return `${file ?? main}:${key.line}:${key.column}`
 }
 
 /** Removes steps without a known prompt. */
@@ -374,24 +488,18 @@ type NamedStep = Omit<FileStep, 'variables'> & Pick<ReadStep, 'references'>
 
 /** Converts a file, and notes mistakes that only several values together show. */
 class FileReader {
-  readonly mistakes: Omit<Mistake, 'file'>[]
-  readonly #text: string
+  readonly mistakes: Mistaken[]
+  readonly #part: ReadPart
   readonly #tree: TomlNode
   readonly #written: Written
   readonly #engines: readonly string[]
 
-  constructor(
-    text: string,
-    tree: TomlNode,
-    written: Written,
-    mistakes: readonly Omit<Mistake, 'file'>[],
-    engines: readonly string[],
-  ) {
+  constructor(part: ReadPart, engines: readonly string[]) {
     this.#engines = engines
-    this.mistakes = [...mistakes]
-    this.#text = text
-    this.#tree = tree
-    this.#written = written
+    this.mistakes = [...part.mistakes]
+    this.#part = part
+    this.#tree = part.tree
+    this.#written = part.value
   }
 
   read(file: string, { refusedArgument }: FileChecks): FlowFile {
@@ -421,8 +529,8 @@ class FileReader {
     }
   }
 
-  #add({ place, line: of, column }: At, problem: string): void {
-    this.mistakes.push({ place, line: of, column, problem })
+  #add({ place, line: of, column, file }: At, problem: string): void {
+    this.mistakes.push({ place, line: of, column, problem, ...(file === undefined ? {} : { file }) })
   }
 
   #has(...path: Path): boolean {
@@ -432,9 +540,10 @@ class FileReader {
   /** Returns the place of a value; if missing, that of its table. */
   #at(...path: Path): At {
     const node = tomlNodeAt(this.#tree, path)
-    if (node !== null) return { place: node.path, line: node.line, column: node.column }
-    const { path: above, line: of, column } = tomlNodeAt(this.#tree, path.slice(0, -1)) ?? this.#tree
-    return { place: memberPath(above, String(path.at(-1))), line: of, column }
+    const found = node ?? tomlNodeAt(this.#tree, path.slice(0, -1)) ?? this.#tree
+    const { path: above, line: of, column, file } = found
+    const place = node === null ? memberPath(above, String(path.at(-1))) : above
+    return { place, line: of, column, ...(file === undefined ? {} : { file }) }
   }
 
   /** Returns the place of a key; if missing, that of its table. */
@@ -444,6 +553,12 @@ class FileReader {
 
   #placed<T>(value: T | undefined, ...path: Path): Placed<T> | null {
     return value === undefined ? null : { value, ...this.#at(...path) }
+  }
+
+  /** Returns text and default engine of the file of a place. */
+  #fileOf({ file }: Pick<At, 'file'>): { text: string; engine: string | undefined } {
+    const included = this.#part.included?.get(file ?? '')
+    return included ?? { text: this.#part.text, engine: this.#written.defaults?.engine }
   }
 
   #checkForms(): void {
@@ -470,12 +585,12 @@ class FileReader {
     if (value === undefined) return []
     const source = tomlNodeAt(this.#tree, ['vars', name])?.source
     const at = this.#at('vars', name)
+    const { text: content } = this.#fileOf(at)
     if (typeof value === 'object') {
       return [[name, { value: 'run' in value ? { kind: 'run', ...value } : { kind: 'file', path: value.file }, ...at }]]
     }
     // Keep 1.10 as written: it is not 1.1.
-    const written =
-      typeof value === 'number' && source !== undefined ? this.#text.slice(...source.range) : String(value)
+    const written = typeof value === 'number' && source !== undefined ? content.slice(...source.range) : String(value)
     return [[name, { value: { kind: 'text', text: written }, ...at }]]
   }
 
@@ -501,8 +616,10 @@ class FileReader {
     for (const [index, { id }] of steps.entries()) {
       if (id === null) continue
       const first = ids.get(id.value)
+      const { file, line: of } = steps[first ?? index] ?? id
+      const where = file === id.file ? '' : ` (${file ?? 'the file that includes it'}, line ${of})`
       if (first === undefined) ids.set(id.value, index)
-      else this.#add(id, `step ${first + 1} has the id ${quotedName(id.value)} already; give each step its own`)
+      else this.#add(id, `step ${first + 1}${where} has the id ${quotedName(id.value)} already; give each step its own`)
     }
     const stems = steps.map(({ description, work }) =>
       stemOf({ description, agent: work.kind === 'agent' ? work.agent : null }),
@@ -534,7 +651,7 @@ class FileReader {
     /** Adds the references of a text, each at its own place. */
     const note = (key: Path, { references: found, problems }: References) => {
       const node = tomlNodeAt(this.#tree, [...path, ...key])
-      const spots = node === null ? [] : textSpots(this.#text, node)
+      const spots = node === null ? [] : textSpots(this.#fileOf(node).text, node)
       const at = (offset: number): At => ({ ...this.#at(...path, ...key), ...spots[offset] })
       for (const { problem, offset } of problems) this.#add(at(offset), problem)
       references.push(...found.map(({ reference, offset }) => ({ value: reference, ...at(offset) })))
@@ -567,7 +684,7 @@ class FileReader {
     if (this.#has(...path, 'run')) return this.#command(step, path)
     const name = this.#agent(step.agent ?? step.use, path)
     const agent = this.#written.agents?.[name]
-    const usual = this.#written.defaults?.engine ?? 'codex'
+    const usual = this.#fileOf(this.#at(...path)).engine ?? 'codex'
     const { engine: kind = agent?.engine ?? usual, model: wanted = agent?.model ?? null } = step
     this.#checkEngine(kind, [...path], name)
     if (this.#has(...path, 'rounds') && kind !== 'codemachine' && kind !== 'mock') {
@@ -601,7 +718,9 @@ class FileReader {
       [...step, 'engine'],
       ['agents', agent, 'engine'],
     ]
-    const at = places.find(place => this.#has(...place)) ?? ['defaults', 'engine']
+    const isIncluded = this.#at(...step).file !== undefined
+    const usual = isIncluded ? [...step, 'engine'] : ['defaults', 'engine']
+    const at = places.find(place => this.#has(...place)) ?? usual
     const near = nearestOf(engine, this.#engines)
     const mend =
       near === null ? 'name it in a table [engines.NAME] of your own config.toml' : `the nearest is ${quotedName(near)}`

@@ -2,7 +2,16 @@ import { nearestName } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 import type { At, FileAgentWork, FileOutput, FileStep, FileVariable, FileWorkflow, FlowFile, Placed } from './file.ts'
 import { problemOfOutput } from './output-path.ts'
-import type { AgentWork, FlowPlan, FlowStep, FrozenPrompt, FrozenValue, Mistake, OutputFile } from './plan.ts'
+import {
+  type AgentWork,
+  type FlowPlan,
+  type FlowStep,
+  type FrozenPrompt,
+  type FrozenValue,
+  inOrder,
+  type Mistake,
+  type OutputFile,
+} from './plan.ts'
 import { type KindOfText, type ReadText, readNear, type SearchPath, searchPathOf, shownPath } from './prompts.ts'
 import { type ReadSchema, readSchema } from './schema.ts'
 import { type GivenValues, MOST_VALUE, type SecretIn, valueProblem } from './variables.ts'
@@ -13,8 +22,8 @@ export type RunValue = (line: string, signal: AbortSignal) => Promise<{ text: st
 export interface FreezeOptions {
   /** Real path of the project, which is the work directory. */
   root: string
-  /** The workflow file. `path`: absolute. `sha256`: of its bytes, hex. */
-  source: { path: string; sha256: string }
+  /** The workflow file, and those that it includes. `path`: absolute. `sha256`: of its bytes, hex. */
+  source: { path: string; sha256: string; included?: readonly { file: string; path: string; sha256: string }[] }
   given: GivenValues
   /** Null: runs nothing. Values of commands are then unknown, and missing from the plan. */
   runValue: RunValue | null
@@ -55,14 +64,18 @@ export async function freeze(
   workflow: FileWorkflow,
   options: FreezeOptions,
 ): Promise<Frozen | { mistakes: readonly Mistake[] }> {
-  return await new Freezing(file, workflow, options, await searchPathOf(options.source.path, options.root)).all()
+  const where = new Map<string | undefined, SearchPath>()
+  for (const { path, file: name } of [{ ...options.source, file: undefined }, ...(options.source.included ?? [])])
+    where.set(name, await searchPathOf(path, options.root))
+  return await new Freezing(file, workflow, options, where).all()
 }
 
 class Freezing {
   readonly #file: FlowFile
   readonly #workflow: FileWorkflow
   readonly #options: FreezeOptions
-  readonly #where: SearchPath
+  /** By the name of an included file; undefined: the file itself. */
+  readonly #where: ReadonlyMap<string | undefined, SearchPath>
   readonly #mistakes = new Map<string, Mistake>()
   readonly #notes: string[] = []
   /** Paths of all outputs. */
@@ -75,7 +88,12 @@ class Freezing {
   /** By the hash of their text. */
   readonly #schemas = new Map<string, ReadSchema>()
 
-  constructor(file: FlowFile, workflow: FileWorkflow, options: FreezeOptions, where: SearchPath) {
+  constructor(
+    file: FlowFile,
+    workflow: FileWorkflow,
+    options: FreezeOptions,
+    where: ReadonlyMap<string | undefined, SearchPath>,
+  ) {
     this.#file = file
     this.#workflow = workflow
     this.#options = options
@@ -94,7 +112,8 @@ class Freezing {
     }
     const values = await this.#values()
     const read = [...this.#read.values()].flatMap(each => ('text' in each ? [each] : []))
-    const sources = new Map(read.map(({ found, sha256 }) => [found, sha256]))
+    const included = (source.included ?? []).map(each => [shownPath(root, each.path), each.sha256] as const)
+    const sources = new Map([...included, ...read.map(({ found, sha256 }) => [found, sha256] as const)])
     const path = shownPath(root, source.path)
     const plan: FlowPlan = {
       v: 1,
@@ -121,8 +140,8 @@ class Freezing {
     this.#mistakes.set(JSON.stringify(mistake), mistake)
   }
 
-  #mistake({ place, line, column }: At, problem: string): Mistake {
-    return { file: this.#file.file, line, column, place, problem }
+  #mistake({ place, line, column, file = this.#file.file }: At, problem: string): Mistake {
+    return { file, line, column, place, problem }
   }
 
   async #step({
@@ -130,6 +149,7 @@ class Freezing {
     place: _place,
     line: _line,
     column: _column,
+    file: _file,
     work,
     output,
     ...step
@@ -181,7 +201,7 @@ class Freezing {
   }
 
   async #readNear(at: Placed<string>, kind: KindOfText): Promise<ReadText | null> {
-    const key = `${kind.what} ${at.value}`
+    const key = JSON.stringify([kind.what, at.value, at.file])
     const known = this.#read.get(key)
     if (known === undefined && this.#readCharacters > MOST_READ) {
       this.#wrong(
@@ -190,7 +210,9 @@ class Freezing {
       )
       return null
     }
-    const read = known ?? (await readNear(at.value, this.#where, kind))
+    const where = this.#where.get(at.file)
+    if (where === undefined) throw new Error(`${at.file} is not included.`)
+    const read = known ?? (await readNear(at.value, where, kind))
     if (known === undefined && 'text' in read) this.#readCharacters += read.text.length
     this.#read.set(key, read)
     if ('text' in read) return read
@@ -304,10 +326,6 @@ function isTooLarge(plan: FlowPlan): boolean {
     if (bytes > MOST_PLAN) return true
   }
   return Buffer.byteLength(JSON.stringify(plan)) > MOST_PLAN
-}
-
-function inOrder<T extends { line: number; column: number }>(placed: readonly T[]): T[] {
-  return placed.toSorted((a, b) => a.line - b.line || a.column - b.column)
 }
 
 /** Drops final line ends, like a shell with a command's output. */

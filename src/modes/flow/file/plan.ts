@@ -17,6 +17,12 @@ export interface Mistake {
   problem: string
 }
 
+/** Sorts what has a place: by file, then by line. */
+export function inOrder<T extends { file?: string; line: number; column: number }>(placed: readonly T[]): T[] {
+  const order = (a: T, b: T) => (a.file ?? '').localeCompare(b.file ?? '') || a.line - b.line || a.column - b.column
+  return placed.toSorted(order)
+}
+
 /** The most steps of one workflow. */
 export const MOST_STEPS = 1_000
 /** Most retries of one step. */

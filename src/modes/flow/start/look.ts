@@ -1,13 +1,11 @@
 import { opendir, stat } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../../base/errors.ts'
-import { refusedArgument } from '../../../engines/exec/given-arguments.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
-import { readFlowFile } from '../file/file.ts'
 import type { FlowPlan, Mistake } from '../file/plan.ts'
 import { FLOW_FOLDER } from '../file/prompts.ts'
 import type { GivenValues, SecretIn } from '../file/variables.ts'
-import { flowRootOf, frozenWorkflows, readFlowSource } from './prepare.ts'
+import { flowRootOf, frozenWorkflows, readFlow } from './prepare.ts'
 
 /** A checked workflow file, with its mistakes. */
 export interface LookedFlow {
@@ -21,6 +19,8 @@ export interface LookedFlow {
   mistakes: readonly Mistake[]
   /** Names without a value, which a run must provide. */
   missing: readonly Mistake[]
+  /** Names of the files that it includes. */
+  included: readonly string[]
 }
 
 /** How to check a workflow file. */
@@ -40,15 +40,24 @@ interface FlowLook {
 export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFlow> {
   const { directory, workflow, given, secretIn, signal, engines } = look
   const root = await flowRootOf(directory)
-  const source = await readFlowSource(resolve(directory, file), file).catch((error: unknown) => {
+  const flow = await readFlow(resolve(directory, file), file, { root, engines }).catch((error: unknown) => {
     if (error instanceof UserError) return error
     throw error
   })
-  if (source instanceof UserError)
-    return { file, mock: null, plans: [], missing: [], mistakes: [mistakeOf(file, source)] }
-  const read = readFlowFile(source.text, file, { refusedArgument, engines })
+  if (flow instanceof UserError)
+    return { file, mock: null, plans: [], missing: [], mistakes: [mistakeOf(file, flow)], included: [] }
+  const { read, source } = flow
   const found = await frozenWorkflows(read, workflow, { root, source, given, runValue: null, secretIn, signal })
-  return { file, mock: 'mistakes' in read ? null : read.file.mock, ...found }
+  const included = source.included.map(each => each.file)
+  return { file, mock: 'mistakes' in read ? null : read.file.mock, ...found, included }
+}
+
+/** Checks all workflow files of a project; leaves out files that only work where others include them. */
+export async function lookAtFlows(look: FlowLook): Promise<LookedFlow[]> {
+  const flows: LookedFlow[] = []
+  for (const file of await flowFilesAround(look.directory, look.signal)) flows.push(await lookAtFlow(file, look))
+  const included = new Set(flows.flatMap(each => each.included))
+  return flows.filter(({ file, mistakes }) => mistakes.length === 0 || !included.has(file))
 }
 
 /**

@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto'
 import { lstat, realpath } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, posix, resolve } from 'node:path'
 import { systemErrorCode, UserError } from '../../../base/errors.ts'
-import { utf8Text } from '../../../base/text.ts'
+import { quotedName, utf8Text } from '../../../base/text.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { refusedArgument } from '../../../engines/exec/given-arguments.ts'
+import { tomlNodeAt, tomlProgram, tomlTree } from '../../../platform/toml.ts'
 import type { Redactor } from '../../../secrets/redactor.ts'
 import { openKeptTexts } from '../../../session/records/kept-texts.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { readRegularFile } from '../../../workspace/files/inside-directory.ts'
-import { type FlowFile, readFlowFile, workflowNamed } from '../file/file.ts'
+import { type FlowFile, type FlowText, readFlowFile, workflowNamed } from '../file/file.ts'
 import { type FreezeOptions, freeze, type RunValue } from '../file/freeze.ts'
-import { type FlowPlan, type Mistake, PLAN_NAME } from '../file/plan.ts'
-import { changedSources, FLOW_FOLDER } from '../file/prompts.ts'
+import { type FlowPlan, inOrder, type Mistake, PLAN_NAME } from '../file/plan.ts'
+import { changedSources, FLOW_FOLDER, readNear } from '../file/prompts.ts'
 import type { GivenValues, SecretIn } from '../file/variables.ts'
 
 /** A workflow as a person names it. */
@@ -49,6 +50,7 @@ interface FlowChecks {
 
 /** Largest workflow file, in bytes. */
 const MOST_BYTES = 1024 * 1024
+const INCLUDED = { what: 'workflow file', limit: MOST_BYTES }
 
 /**
  * Returns a workflow's work directory: the nearest folder at or above the directory with a `.git`, else with a
@@ -92,12 +94,12 @@ export async function preparedPlan({
   engines,
   ...more
 }: WantedFlow & FlowChecks): Promise<PreparedFlow> {
-  const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
-  const read = readFlowFile(source.text, typed, { refusedArgument, engines })
+  const root = await flowRootOf(directory)
+  const { read, source } = await readFlow(resolve(directory, typed), typed, { root, engines })
   // As many mistakes as a check of the file finds, so that nobody fixes them one by one.
   const all = async (own: readonly Mistake[]) => {
     const { mistakes } = await frozenWorkflows(read, workflow, { root, source, given, ...more, runValue: null })
-    return mistakesIn(inOrder([...own, ...mistakes]))
+    return mistakesIn(distinct([...own, ...mistakes]))
   }
   if ('mistakes' in read) throw await all(read.mistakes)
   check(read.file)
@@ -136,21 +138,69 @@ export async function frozenWorkflows(
     }
   }
   return isWrong
-    ? { plans: [], mistakes: inOrder(mistakes), missing: [] }
-    : { plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
+    ? { plans: [], mistakes: distinct(mistakes), missing: [] }
+    : { plans, mistakes: distinct(mistakes), missing: distinct(missing) }
 }
 
-/** Removes duplicates that workflows of a file share. */
-function inOrder(mistakes: readonly Mistake[]): Mistake[] {
-  const distinct = new Map(mistakes.map(each => [JSON.stringify(each), each]))
-  return [...distinct.values()].sort((a, b) => a.line - b.line || a.column - b.column)
+/** Sorts mistakes, without duplicates that workflows of a file share. */
+function distinct(mistakes: readonly Mistake[]): Mistake[] {
+  return inOrder([...new Map(mistakes.map(each => [JSON.stringify(each), each])).values()])
 }
 
-/** Reads a workflow file as text with its hash. Throws a `UserError` if it is unreadable, or no text. */
-export async function readFlowSource(
+/** A workflow file, or one that it includes. `file`: its name in mistakes. `path`: absolute. `sha256`: of its bytes, hex. */
+interface FlowSource extends FlowText {
+  path: string
+  sha256: string
+}
+
+/** Reads a workflow file and those that it includes. Throws a `UserError` if it is unreadable, or no text. */
+export async function readFlow(
   path: string,
   typed: string,
-): Promise<{ path: string; sha256: string; text: string }> {
+  { root, engines }: { root: string; engines: readonly string[] },
+): Promise<{ read: ReturnType<typeof readFlowFile>; source: FreezeOptions['source'] & { included: FlowSource[] } }> {
+  const source = { ...(await readFlowSource(path, typed)), file: typed }
+  const [included, wrong]: [FlowSource[], Mistake[]] = [[], []]
+  await addIncluded(source, { root, above: [source.path], included, wrong })
+  const read = readFlowFile(source.text, typed, { refusedArgument, engines, included })
+  const isWrong = 'mistakes' in read
+  const all = { mistakes: [...wrong, ...(isWrong ? read.mistakes : [])], sound: isWrong ? read.sound : read.file }
+  return { read: wrong.length === 0 ? read : all, source: { ...source, included } }
+}
+
+interface Including {
+  root: string
+  /** Paths of the files that lead to this one. */
+  above: readonly string[]
+  included: FlowSource[]
+  wrong: Mistake[]
+}
+
+/** Reads the files that a file includes, relative to it: each once, and before the one that names it. */
+async function addIncluded({ file, path, text }: FlowSource, { above, ...to }: Including): Promise<void> {
+  const program = tomlProgram(text)
+  const nodes = 'problem' in program ? null : tomlNodeAt(tomlTree({ text, program }), ['include'])?.content
+  for (const { content: written, path: place, line, column } of Array.isArray(nodes) ? nodes : []) {
+    const add = (problem: string) => void to.wrong.push({ file, place, line, column, problem })
+    if (typeof written !== 'string') continue
+    const read = await readNear(written, { root: to.root, folders: [dirname(path)] }, INCLUDED)
+    if ('problem' in read) {
+      add(read.problem)
+      continue
+    }
+    const inner = { ...read, file: posix.join(posix.dirname(file), written), path: resolve(to.root, read.found) }
+    if (above.includes(inner.path)) add(`${quotedName(written)} leads back to itself; leave it out`)
+    else if (above.length > MOST_DEEP) add(`files include each other at most ${MOST_DEEP} deep; include it further up`)
+    else if (!to.included.some(each => each.path === inner.path)) {
+      await addIncluded(inner, { ...to, above: [...above, inner.path] })
+      to.included.push(inner)
+    }
+  }
+}
+
+const MOST_DEEP = 5
+
+async function readFlowSource(path: string, typed: string): Promise<{ path: string; sha256: string; text: string }> {
   const real = await realpath(path).catch((error: unknown) => {
     const code = systemErrorCode(error)
     if (code === null) throw error

@@ -114,6 +114,35 @@ test('a step writes its answer, and fields of it, into several files; a replay w
   expect([await read('TITLES.md'), await read('FIRST.md')]).toEqual(['Birds\nTrees\nTrees\n', 'tall\ntall\n'])
 })
 
+promise('F13')
+test('an included file is frozen with the workflow, and need not be one by itself', async () => {
+  const { scene, directory, codexFlow } = await project('Trees are tall.')
+  const folder = join(directory, '.codex-flow/workflows')
+  await mkdir(folder, { recursive: true })
+  const [begin, steps = ''] = FLOW.split('[workflow]\n')
+  const common = begin?.slice(begin.indexOf('[agents'))
+  await writeFile(join(folder, 'common.workflow.toml'), `${common}[vars]\ntopic = "trees"\n`)
+  await writeFile(join(folder, 'writer.md'), 'You write plainly.\n')
+  const file = join(folder, 'notes.workflow.toml')
+  await writeFile(file, `include = ["common.workflow.toml"]\n[defaults]\nmock = false\n[workflow]\n${steps}`)
+  const listed = await codexFlow(['validate'])
+  expect(listed).toMatchObject({
+    exitCode: 0,
+    stdout: '.codex-flow/workflows/notes.workflow.toml: no mistakes (2 steps)\n',
+  })
+  const fails = file.replace('notes', 'fails')
+  await writeFile(fails, `${await readFile(file, 'utf8')}  [[workflow.steps]]\n  id = "end"\n  run = "test -e go"\n`)
+  expect(await codexFlow(['run', fails, '--no-keep-awake'])).toMatchObject({ exitCode: 4 })
+  await writeFile(join(folder, 'common.workflow.toml'), 'gone')
+  await writeFile(join(directory, 'go'), '')
+  const { exitCode, events } = await codemachine(scene.place, ['resume', '--json', '--no-keep-awake'])
+  expect({ exitCode, inputs: scene.model.requests.length }).toEqual({ exitCode: 0, inputs: 1 })
+  expect(eventsOf(events, 'warning').map(({ message }) => message)).toContainEqual(
+    expect.stringContaining('Changed since this workflow began: .codex-flow/workflows/common.workflow.toml.'),
+  )
+  expect(scene.input(1)).toBe('Write about trees.')
+})
+
 promise('F35', 'A run takes the flags of every other run, and finds the project around where it is typed')
 test('the flags of a run are there: events as JSON, a limit, a gate that does not pass', async () => {
   const { codexFlow } = await project('Trees are tall.')
