@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { roundsScript } from '../../../src/demo/model/reply.ts'
 import { makeMark } from '../../../src/platform/end-processes.ts'
-import { isAlive } from '../../../src/platform/processes.ts'
+import { isAlive, loadOfMachine } from '../../../src/platform/processes.ts'
 import { judgeSpace } from '../../../src/project/doctor/checks.ts'
 import type { Finding } from '../../../src/tell/words/doctor.ts'
 import { codemachine, startCodemachine } from '../../support/codemachine.ts'
@@ -42,7 +42,9 @@ async function examine(
   const asked = ['doctor', '--json', ...args]
   // As another user, it is a process of its own.
   const ended =
-    through.length > 0 ? codemachine(place, asked, { env, through }) : codemachineHere(place, asked, { env })
+    through.length > 0
+      ? codemachine(place, asked, { env, through })
+      : codemachineHere(place, asked, { env, load: loadOfMachine() })
   const { exitCode, stdout, stderr } = await ended
   // On a machine that is busy it may say that there is no answer yet.
   expect(stderr.replaceAll(/^[a-z-]+: no answer yet after \d+ s; still waiting\.\n/gm, '')).toBe('')
