@@ -141,10 +141,8 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   )
 }
 
-function unpause(session: RunningSession): Reply {
-  const { id, runner, asked } = session
-  // A person who ends their own pause may not have seen the plan that is ready since.
-  if (asksAboutPlan(session) && !asked.isHeldByPause) return decide({ choice: PLAN_CHOICES.accept }, session)
+/** Ends a pause, and accepts no plan: another terminal may have ended the pause, and the person may not have seen the plan. */
+function unpause({ id, runner, asked }: RunningSession): Reply {
   const decision = runner.state.decision === null ? '' : `; it asks a person to decide (${TO_DECIDE})`
   if (!asked.isPaused) return refused('not-paused', `${id} is not paused${decision}.`)
   if (!runner.tell({ type: 'unpaused' })) return NOBODY

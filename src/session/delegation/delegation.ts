@@ -268,7 +268,7 @@ class AgentEnds {
 const BETWEEN_ROUNDS = 'No round of the session runs just now, so no agent is started; ask again in a moment.'
 const PAUSED = 'The session is paused, so no agent is started. To let it go on: codemachine unpause; ask again then.'
 const PLAN_WAITS =
-  'The plan waits for a person, so no agent is started. To have it carried out: codemachine unpause; ask again then.'
+  'The plan waits for a person, so no agent is started. To have it carried out: codemachine decide; ask again then.'
 const DECISION_WAITS =
   'A person has to decide something first, so no agent is started. To see what: codemachine decide; ask again then.'
 const NOT_AT_WORK = 'Agents are only given work while the plan is being carried out; this round does something else.'

@@ -93,7 +93,7 @@ describe('nothing is started, and whoever asked is told why', () => {
       },
     ]
     await using plan = await openScene({ before: shown })
-    expect((await plan.ask('a', 'T1: Go.')).text).toContain('To have it carried out: codemachine unpause')
+    expect((await plan.ask('a', 'T1: Go.')).text).toContain('To have it carried out: codemachine decide')
     await using scene = await openScene()
     scene.log.emit({ type: 'winding-down', round: 1, limit: 'time', graceMs: 1 })
     expect((await scene.ask('a', 'T1: Go.')).text).toContain('comes to its end')

@@ -323,26 +323,27 @@ describe('a plan that a person wants to see', () => {
   const answers = (events: readonly Recorded[]) =>
     ofType(events, 'decision-made').map(({ choice, text }) => [choice, text])
 
-  test('is carried out once they have said so, by unpause too, and nothing is paused for it', async () => {
-    for (const said of ['decide accept', 'unpause'] as const) {
-      const build = openBuild()
-      const { events, codes, replies } = await build.run([works], asked, [{ on: 'decision-asked', say: [said] }])
-      expect([codes, replies]).toEqual([['done'], ['s continues.']])
-      expect(answers(events)).toEqual([['accept', null]])
-      expect(ofType(events, 'round-started').map(({ part }) => part)).toEqual([
-        'team-building',
-        'orchestration',
-        'summary',
-      ])
-      expect(types(events)).not.toContain('paused')
-    }
+  test('is carried out once they have said so, and nothing is paused for it', async () => {
+    const cue: Cue = { on: 'decision-asked', say: ['decide accept'] }
+    const { events, codes, replies } = await openBuild().run([works], asked, [cue])
+    expect([codes, replies]).toEqual([['done'], ['s continues.']])
+    expect(answers(events)).toEqual([['accept', null]])
+    expect(ofType(events, 'round-started').map(({ part }) => part)).toEqual([
+      'team-building',
+      'orchestration',
+      'summary',
+    ])
+    expect(types(events)).not.toContain('paused')
   })
 
-  test('is not accepted by the end of a pause: they may not have seen it yet', async () => {
-    const cue: Cue = { on: 'decision-asked', say: ['pause', 'unpause', 'decide stop'] }
+  test('is not accepted by unpause, after a pause or without one: they may not have seen it yet', async () => {
+    const cue: Cue = { on: 'decision-asked', say: ['pause', 'unpause', 'unpause', 'decide stop'] }
     const { events, codes, replies } = await openBuild().run([works], asked, [cue])
-    expect(codes).toEqual(['done', 'done', 'done'])
-    expect(replies[1]).toBe('s is no longer paused; it asks a person to decide (codemachine decide).')
+    expect(codes).toEqual(['done', 'done', 'not-paused', 'done'])
+    expect(replies.slice(1, 3)).toEqual([
+      's is no longer paused; it asks a person to decide (codemachine decide).',
+      's is not paused; it asks a person to decide (codemachine decide).',
+    ])
     expect(answers(events)).toEqual([['stop', null]])
     expect(ofType(events, 'unpaused')).toHaveLength(1)
   })
@@ -419,7 +420,7 @@ describe('a plan that a person wants to see', () => {
       ...more.map(type => ({ v: 1 as const, at, session, type })),
     ]
     const held = await build.run([works], { journal: journalOf('paused', 'held'), ...RESUMED }, [
-      { on: 'decision-asked', say: ['unpause'] },
+      { on: 'decision-asked', say: ['decide accept'] },
     ])
     expect(types(held.events)).not.toContain('paused')
     expect(answers(held.events)).toEqual([['accept', null]])
