@@ -123,10 +123,10 @@ export class ListView<Row> implements FullView {
     }
   }
 
-  /** How many rows there are, for the title. */
+  /** How many rows there are, for the title; where there are none, `empty` says why. */
   #count(found: number): string {
     const { noun, rows } = this.#options
-    if (noun === undefined) return ''
+    if (noun === undefined || rows().length === 0) return ''
     const searched = this.#query === '' ? '' : `${formatNumber(found)} of `
     return ` · ${searched}${formatCount(rows().length, noun)}`
   }

@@ -211,6 +211,11 @@ test('where nothing differs, or nothing can be compared, a sentence says so', as
   expect(seen.screen().slice(2, 4)).toEqual(['  There is no savepoint "9". (CM0515) There are: start.', ''])
 })
 
+test('while changes load, no files are counted', async () => {
+  const loading = (await review([], { read: () => new Promise(() => {}) })).screen()
+  expect([loading[0], loading[2]]).toEqual(['Changes', '  Loading changes …'])
+})
+
 promise(
   'O90',
   'What changed can be looked through in the terminal, whatever its size and whatever the files hold; where that is no terminal, `diff` prints as ever',
