@@ -68,7 +68,7 @@ function keptUntil(session: RunningSession): string {
     return `${onlySummary(session)}; when it is resumed, the agent of its next round reads it first.`
   if (asked.endedBy !== null)
     return `${id} is about to end; when it is resumed, the agent of its next round reads it first.`
-  return `Nobody reads it now: ${whyNobody(session)}. The agent of the next round reads it first.`
+  return `The next round reads it first: ${whyNobody(session)}.`
 }
 
 function whyNobody({ id, runner, asked }: RunningSession): string {

@@ -60,7 +60,7 @@ test('what is said while no turn takes it is told to the next round', async () =
   const { exitCode, stdout } = await scene.run('steer', 'mind the gap')
   expect([exitCode, stdout]).toEqual([
     0,
-    expect.stringMatching(/_1 waits \(codemachine retry ends that\)\. The agent of the next round reads it first\.\n$/),
+    expect.stringMatching(/^The next round reads it first: \d{8}_1 waits \(codemachine retry ends that\)\.\n$/),
   ])
   await scene.run('retry')
   const { events } = await running.ended

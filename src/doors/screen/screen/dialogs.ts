@@ -253,7 +253,7 @@ export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): 
 
 /** A reply with the commands that are typed here behind a slash as they are typed here. */
 export function asTypedHere(message: string): string {
-  return message.replace(/\bcodemachine (?=(?:unpause|retry)\b)/g, '/')
+  return message.replace(/\bcodemachine (?=(?:unpause|retry|decide)\b)/g, '/')
 }
 
 /**

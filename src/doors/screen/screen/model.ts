@@ -207,7 +207,7 @@ export class ScreenModel {
 
   /**
    * Shows a message in place of the hint for 8 seconds, or until the person changes the text of the field.
-   * @param how `whole`: prints it, too, where it is wider than that row; a function: it is shown only while that is true
+   * @param how `whole`: prints it instead, where it is wider than that row; a function: it is shown only while that is true
    */
   notice(text: string, role: Role, how?: 'whole' | (() => boolean)): void {
     const isTrue = typeof how === 'function' ? how : () => true
@@ -216,8 +216,10 @@ export class ScreenModel {
     const shown = oneLine(text, 500)
     // A screen reader does not read out what changes in place.
     if (!this.theme.symbols) this.scrollback.add(wrapLine(shown, columns))
-    else if (how === 'whole' && widthOf(shown) > columns)
-      this.scrollback.add(wrapLine(shown, columns).map(line => this.theme.paint('dim', line)))
+    else if (how === 'whole' && widthOf(shown) > columns) {
+      this.#notice = null
+      this.scrollback.add(wrapLine(shown, columns).map(line => this.theme.paint(role, line)))
+    }
     this.options.onChange()
   }
 

@@ -216,6 +216,19 @@ test('Ctrl+C clears a draft, which Up brings back; then it asks about the plan, 
   expect(calls).toEqual(['leave'])
 })
 
+test('an answer that is wider than the last row is printed, and not said there again', async () => {
+  const message = `The next round reads it first: 20261120_1 waits for a decision of a person (codemachine decide).`
+  const { press, happens, model, clock } = sit({ enter: 'tell', answers: () => ({ code: 'kept', message }) })
+  happens(created(), started(1))
+  await press(text('use tabs'), named('return'))
+  const screen = drawScreen(model, clock.now()).lines.join('\n')
+  const printed = model.scrollback.take().replaceAll('\n', ' ')
+  expect([screen, printed]).toEqual([
+    expect.not.stringContaining('The next round'),
+    expect.stringContaining('a decision of a person (/decide)'),
+  ])
+})
+
 test('a notice makes room for the keys of the field as soon as its text is changed, and does not come back', async () => {
   const { press, paste, happens, model, clock } = sit()
   const hint = () => drawScreen(model, clock.now()).lines.at(-1)
