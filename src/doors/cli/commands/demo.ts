@@ -8,8 +8,10 @@ import { startScriptedModel } from '../../../demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../../demo/project.ts'
 import { inHome } from '../../../platform/files.ts'
 import { rootOf } from '../../../session/records/records.ts'
+import { wrapLine } from '../../../tell/words/cells.ts'
 import { shellWord } from '../../../tell/words/commands.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
+import { columnsOf } from '../decision-prompt.ts'
 import type { RunFlags } from '../flags.ts'
 import { run, start } from './run.ts'
 
@@ -56,9 +58,11 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   }
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
-  say(
-    `This builds ${shown.builds}\nA scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`,
-  )
+  const greeting = [
+    `This builds ${shown.builds}`,
+    `A scripted model plays the part of a real one; all else is real. It works in ${directory}.`,
+  ]
+  say(`${greeting.flatMap(line => wrapLine(line, columnsOf(context))).join('\n')}\n`)
   const exitCode = await shown.play(
     { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true },
     { ...runFlags, keepAwake: false, verify: ['node --test'] },
