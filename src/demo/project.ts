@@ -13,9 +13,7 @@ const sources = projectSources('linkcheck')
 export const demoGoal = `Build bin/linkcheck.js, a command that finds links in Markdown that lead to missing files or headings.
 It prints the file and line of each, and its exit code tells whether there are any.
 A name may be percent-encoded: my%20notes.md is the file "my notes.md".
-It is plain JavaScript without dependencies.
-It has tests for node --test and a short README.
-Keep IDEA.md as it is.`
+Keep IDEA.md as it is, and use no dependencies.`
 
 /** A round, with the items of each reply. */
 interface Round {
@@ -65,7 +63,7 @@ export function demoScript(pace: 'instant' | 'watchable'): Script {
         checks: [checkAsAsked(check)],
       }))
       return [
-        { ...reply(say('Six sentences. Each gets a check.'), shell('ls; cat IDEA.md')), deltaMs },
+        { ...reply(say('Four sentences. Each gets a check.'), shell('ls; cat IDEA.md')), deltaMs },
         reply(conclude(JSON.stringify({ sentences: asked }))),
       ]
     },
