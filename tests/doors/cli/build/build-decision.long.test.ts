@@ -67,12 +67,17 @@ test('the plan of a build waits for a person, through a kill, and is answered on
     expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining(sentence)])
   }
 
+  const unpaused = await codemachineHere(place, ['unpause'])
+  expect([unpaused.exitCode, unpaused.stderr]).toEqual([
+    2,
+    expect.stringContaining(`${id} is not paused; it asks a person to decide (codemachine decide).`),
+  ])
+
   const answers = await Promise.all([
     codemachineHere(place, ['decide', id, 'accept']),
     codemachineHere(place, ['decide', 'accept', '--json']),
-    codemachineHere(place, ['unpause']),
   ])
-  expect(answers.map(({ exitCode }) => exitCode).toSorted()).toEqual([0, 2, 2])
+  expect(answers.map(({ exitCode }) => exitCode).toSorted()).toEqual([0, 2])
   const { exitCode, events } = await running.ended
   expect(exitCode).toBe(0)
   expect(eventsOf(events, 'decision-made')).toMatchObject([{ id: 'plan', choice: 'accept', text: null, by: 'person' }])
