@@ -9,11 +9,11 @@ import { fitNotices } from '../../session/round-input.ts'
 import {
   type AgentWork,
   type Comparison,
+  conditionHolds,
   type FlowPlan,
   type FlowStep,
   fieldKey,
   filesOf,
-  groupsOf,
   holds,
   type OutputFile,
   pathsOf,
@@ -83,7 +83,7 @@ function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, par
   if (session.scope !== null && session.scope.name !== step.id) return leave('The step that it belonged to has ended.')
   const missing = missingOf(step, own)
   if (missing !== null) return note(NOTES.leftOut, `${title}: left out, because it needs ${missing}`)
-  const when = step.when === null ? true : whetherHolds(step.when, own, parts.plan)
+  const when = step.when === null ? true : conditionHolds(step.when, each => comparisonHolds(each, own, parts.plan))
   if (when === null) return note(NOTES.failed, `${title} failed: the answer that \`when\` compares is too large.`)
   if (!when) return note(NOTES.skipped, `${title}: skipped, because ${step.when?.text} is false`)
   if (now.failures <= step.retries) return null
@@ -124,15 +124,6 @@ function missingOf(step: FlowStep, own: FlowWork): string | null {
 
 function recordOf(own: FlowWork, id: string): StepRecord | undefined {
   return own.steps[own.options.steps.findIndex(step => step.id === id)]
-}
-
-/** Null: the unknown value of one comparison decides. */
-function whetherHolds(when: NonNullable<FlowStep['when']>, own: FlowWork, plan: FlowPlan): boolean | null {
-  const groups = groupsOf(when).map(group => {
-    const all = group.map(each => comparisonHolds(each, own, plan))
-    return all.includes(false) ? false : all.includes(null) ? null : true
-  })
-  return groups.includes(true) ? true : groups.includes(null) ? null : false
 }
 
 function comparisonHolds(comparison: Comparison, own: FlowWork, plan: FlowPlan): boolean | null {

@@ -153,6 +153,21 @@ describe('a condition is decided by recorded results', () => {
     expect(script.steps[1]?.before).toEqual(['skipped, as recorded: the tests passed'])
   })
 
+  test('with each comparison of `and` and `or`; a known one decides beside an unknown one', () => {
+    const said = (id: string, operator: '==' | '!=', right: string) => when(id, 'exit', operator, right).when
+    const joined = (by: 'and' | 'or') => ({
+      when: { ...said('t', '!=', '0'), more: [{ ...said('u', '==', '0'), by }] },
+    })
+    const played = (by: 'and' | 'or', t: FoundRecording, u: FoundRecording) => {
+      const all = [step('t', command('a')), step('u', command('b')), step('fix', joined(by))]
+      return made(all, { t, u, fix: recorded() }).script.steps[2]?.recording !== null
+    }
+    const [passed, failed] = [noEvents({ exit: 0 }), noEvents({ exit: 1 })]
+    expect([played('and', failed, failed), played('and', failed, passed)]).toEqual([false, true])
+    expect([played('or', passed, passed), played('or', passed, failed)]).toEqual([true, false])
+    expect([played('and', missing, failed), played('or', missing, failed)]).toEqual([false, true])
+  })
+
   test('by a field of an answer; a step that was passed over is empty text', () => {
     const schema = { type: 'object', properties: { kind: { type: 'string' } } }
     const answer = recorded({}, { lastMessage: '{"kind":"fix"}' })

@@ -4,6 +4,7 @@ import { parseAnswer } from '../../../core/rules/answer.ts'
 import {
   type AgentWork,
   commandLineOf,
+  conditionHolds,
   type FlowPlan,
   type FlowStep,
   filesOf,
@@ -214,18 +215,23 @@ function conditionOf(
   recording: StepRecording | null,
 ): { isPassedOver: boolean; lines: readonly string[] } {
   if (when === null) return { isPassedOver: false, lines: [] }
-  const [left, right] = [when.left, when.right].map(part => textOf(part, known.textsFor(recording)))
-  if (left == null || right == null) {
+  const texts = known.textsFor(recording)
+  const compared: string[] = []
+  const isTrue = conditionHolds(when, each => {
+    const [left, right] = [textOf(each.left, texts), textOf(each.right, texts)]
+    if (left === null || right === null) return null
+    compared.push(`${shown(left)} ${each.operator} ${shown(right)}`)
+    return holds(each, left, right)
+  })
+  if (isTrue === null) {
     const { skipped } = recording?.header ?? {}
     if (skipped !== undefined && recording?.hasEvents !== true)
       return { isPassedOver: true, lines: [`skipped, as recorded: ${skipped}`] }
     return { isPassedOver: false, lines: [`when ${when.text}: not recorded, so it counts as true`] }
   }
-  const isTrue = holds(when, left, right)
-  const compared = `${shown(left)} ${when.operator} ${shown(right)}`
   return isTrue
     ? { isPassedOver: false, lines: [] }
-    : { isPassedOver: true, lines: [`skipped: when ${when.text} (${compared}) is false`] }
+    : { isPassedOver: true, lines: [`skipped: when ${when.text} (${compared.join('; ')}) is false`] }
 }
 
 function shown(text: string): string {

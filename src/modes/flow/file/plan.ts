@@ -61,13 +61,22 @@ export type Connector = 'and' | 'or'
 export const OPERATORS = ['==', '!=', '<=', '>=', '<', '>', 'contains'] as const
 
 /** Returns the groups of comparisons of a condition: it is true if all of one group are. */
-export function groupsOf({ left, operator, right, more = [] }: Condition): Comparison[][] {
+function groupsOf({ left, operator, right, more = [] }: Condition): Comparison[][] {
   const groups: Comparison[][] = [[{ left, operator, right }]]
   for (const { by, ...comparison } of more) {
     if (by === 'or') groups.push([comparison])
     else groups.at(-1)?.push(comparison)
   }
   return groups
+}
+
+/** Returns whether a condition is true. Null: the unknown value of one comparison decides. */
+export function conditionHolds(when: Condition, comparisonHolds: (each: Comparison) => boolean | null): boolean | null {
+  const groups = groupsOf(when).map(group => {
+    const all = group.map(comparisonHolds)
+    return all.includes(false) ? false : all.includes(null) ? null : true
+  })
+  return groups.includes(true) ? true : groups.includes(null) ? null : false
 }
 
 /** Returns the values that a step uses: those of its input, then those that its condition compares. */

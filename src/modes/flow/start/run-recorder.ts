@@ -12,7 +12,7 @@ import { openOutputs } from '../../../session/records/outputs.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { formatTime } from '../../../tell/words/numbers.ts'
-import { type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart } from '../file/plan.ts'
+import { type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart, usedParts } from '../file/plan.ts'
 import {
   firstLine,
   inputHash,
@@ -172,10 +172,10 @@ export class RunRecorder implements SessionRecorder {
   }
 
   async #headerOf(step: FlowStep, flow: FlowWork): Promise<RecordingHeader> {
-    const { id, work, when } = step
+    const { id, work } = step
     const redact = (text: string) => this.#options.redactor.text(text)
     const values = this.#plan?.values ?? {}
-    const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
+    const parts = usedParts(step)
     const recorded = [...new Set(variablesIn(parts))].flatMap(name => {
       const value = Object.hasOwn(values, name) ? values[name] : undefined
       return value?.from === 'run' && value.text.length <= MOST_VALUE ? [[name, redact(value.text)] as const] : []
