@@ -8,7 +8,7 @@ import { breaksStream, ENDS_WHAT_RUNS, liveKey } from '../core/events/live-board
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import { fold } from '../core/state/fold.ts'
 import type { View } from '../core/state/state.ts'
-import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { elapsedMs, isCall, type SessionState, sessionTokens } from '../core/state/state.ts'
 import type { TemplateKinds } from '../core/template.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { cutUnfinished, type Redactor } from '../secrets/redactor.ts'
@@ -164,8 +164,11 @@ async function endSessionBrokenOff(error: unknown, log: SessionLog, reserve: Dis
   const { state } = log
   const isForPerson = error instanceof UserError && error.exitCode === 4
   if (!(isDiskFull(error) || isForPerson) || state.createdAt === 0 || state.ended !== null) return
+  // The hint ends in a resume, and a call cannot be resumed.
   const hint =
-    isDiskFull(error) && error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
+    !isCall(state) && isDiskFull(error) && error instanceof UserError && error.hint !== null
+      ? ({ do: 'free-disk-space' } as const)
+      : null
   const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
   try {
     await reserve.release()

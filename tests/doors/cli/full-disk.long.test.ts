@@ -13,7 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import { BIN, type Ended } from '../../support/codemachine.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
@@ -126,6 +127,29 @@ describe.runIf(mountProblem === null)(`the disk of the records${skipped}`, () =>
     disk.empty()
     const { exitCode, stderr } = await scene.run('resume')
     expect([exitCode, stderr]).toEqual([0, ''])
+  })
+
+  test('fills while an agent works without a session: the journal of its call says so, too', async () => {
+    const gate = Promise.withResolvers<void>()
+    const loud = round(`head -c 300000 /dev/urandom | base64 > big.txt; cat big.txt`)
+    await using scene = await openRealScene([[held(gate.promise), ...loud]])
+    const records = join(scene.place.home, '.codemachine')
+    using disk = new SmallDisk(records, 8 * MIB)
+    mkdirSync(join(scene.place.directory, '.codemachine'))
+    const running = scene.startInProcess(['--agent', 'backend-dev', 'build X'], { clock: systemClock })
+    await vi.waitUntil(() => scene.model.requests.length > 0, { timeout: 60_000 })
+    disk.fill()
+    gate.resolve()
+    const { exitCode, stderr } = await running.ended
+    expect([exitCode, stderr]).toEqual([4, expect.stringContaining('The disk is full')])
+    const journals = readdirSync(records, { recursive: true, encoding: 'utf8' }).filter(path =>
+      path.endsWith('journal.ndjson'),
+    )
+    const [last] = journals.map(path => readFileSync(join(records, path), 'utf8').trim().split('\n').at(-1) ?? '')
+    expect(JSON.parse(last ?? '')).toMatchObject({
+      type: 'session-ended',
+      outcome: { kind: 'needs-person', hint: null },
+    })
   })
 
   test('is full when a prompt is added: it is not half in the queue, and the others still are', async () => {

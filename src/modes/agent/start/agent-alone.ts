@@ -7,7 +7,7 @@ import { readRoster } from '../../../agents/roster.ts'
 import { Cleanup, UserError } from '../../../base/errors.ts'
 import { version } from '../../../base/package.ts'
 import { withLineEnd } from '../../../base/text.ts'
-import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
+import type { EventOf, LiveEvent, Recorded } from '../../../core/events/events.ts'
 import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import { limitsInRun } from '../../../core/rules/run-limits.ts'
 import type { Agent, AgentRoster } from '../../../core/shapes/agent.ts'
@@ -39,11 +39,10 @@ import { SpokenText } from '../../../session/delegation/agent-call.ts'
 import { problemOfDepth } from '../../../session/delegation/agent-request.ts'
 import { optionsOfRecords, ROUNDS_ALONE } from '../../../session/options.ts'
 import { PersonAsked } from '../../../session/person.ts'
-import { openJournal } from '../../../session/records/journal.ts'
 import { openRecords } from '../../../session/records/records.ts'
 import { takeRunLock } from '../../../session/records/run-lock.ts'
 import { Session } from '../../../session/session.ts'
-import { SessionLog } from '../../../session/session-log.ts'
+import { playLogged, type SessionLog } from '../../../session/session-log.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { type Hints, SHELL_HINTS } from '../../../tell/words/names.ts'
 import { formatSpan } from '../../../tell/words/numbers.ts'
@@ -86,12 +85,9 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
   const engines = await openEnginesOf(world, call, prepared)
   opened.defer(() => engines.close())
-  const journal = opened.use(openJournal(records.journal(id)))
   const answer = new Answer(call, prepared.maxWait, new SpokenText(redactor, text => call.onText?.(text)))
-  const { templates } = records
-  const log = new SessionLog(emptyState(id), { journal, views: [answer], templates, clock, redactor })
   const at = clock.now()
-  log.emit({
+  const created: EventOf<'session-created'> = {
     type: 'session-created',
     goal: task,
     template: AGENT_CALLS.name,
@@ -108,21 +104,25 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     queued: null,
     host: hostname(),
     codemachine: version,
-  })
-  const runner = await sessionOf(world, prepared, { id, log, engines })
-  const outcome = await runner.run()
-  switch (outcome.kind) {
-    case 'answered': {
-      const result = cleanResult(answer.text)
-      const [instance, moment] = [instanceOf(name, at), new Date(at).toISOString()]
-      const entry = { instance, at: moment, request: redactor.text(task), result }
-      return { kind: 'completed', result, problem: await rememberResult(prepared.directory, name, entry) }
-    }
-    case 'interrupted':
-      return { kind: 'terminated' }
-    default:
-      throw notDone(name, outcome, runner.state, { engine, waits: prepared.maxWait > 0 })
   }
+  const options = { records, views: [answer], clock, redactor }
+  const begin = (log: SessionLog) => log.emit(created)
+  return await playLogged(emptyState(id), options, begin, async log => {
+    const runner = await sessionOf(world, prepared, { id, log, engines })
+    const outcome = await runner.run()
+    switch (outcome.kind) {
+      case 'answered': {
+        const result = cleanResult(answer.text)
+        const [instance, moment] = [instanceOf(name, at), new Date(at).toISOString()]
+        const entry = { instance, at: moment, request: redactor.text(task), result }
+        return { kind: 'completed', result, problem: await rememberResult(prepared.directory, name, entry) }
+      }
+      case 'interrupted':
+        return { kind: 'terminated' }
+      default:
+        throw notDone(name, outcome, runner.state, { engine, waits: prepared.maxWait > 0 })
+    }
+  })
 }
 
 type PreparedCall = Awaited<ReturnType<typeof prepareCall>>
