@@ -223,7 +223,7 @@ export const errorKinds = {
     remedy: 'Remove what the message names, or put a plain file there; then `codemachine resume`.',
   },
   CM0503: {
-    title: 'git did not finish in time',
+    title: 'git, or a look at the files, did not finish in time',
     cause: 'A disk or a network folder hangs, or the repository is very large.',
     remedy: 'Check that the disk has space and is writable. Then `codemachine resume`.',
   },

@@ -1,4 +1,4 @@
-import { TemplateError, unreachable } from '../base/errors.ts'
+import { TemplateError, UserError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines, truncate, withLineEnd } from '../base/text.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import { countContract, proofOf } from '../core/rules/contract.ts'
@@ -36,6 +36,14 @@ const MOST_LEVELS = 100
 const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
 const NOTE_CHARACTERS = 1_000
+
+function tooSlow(template: string, what: string): UserError {
+  return new UserError(
+    'CM0503',
+    `Looking at the files for the template "${template}" (${what}) took longer than ${LOOK_MS / 60_000} minutes, so codemachine ended it.`,
+    { hint: 'Check if a disk or a network folder hangs there; then codemachine resume continues.', exitCode: 4 },
+  )
+}
 
 /** Carries out the steps of a template that need no engine. Journals each before and after. */
 export class OwnSteps {
@@ -237,7 +245,7 @@ export class OwnSteps {
       const ended = clock.wait(LOOK_MS, AbortSignal.any([signal, over.signal])).then(() => TOO_LONG)
       const result = await Promise.race([looking, ended])
       if (signal.aborted) return null
-      if (result === TOO_LONG) throw new Error(`it took longer than ${LOOK_MS / 60_000} minutes`)
+      if (result === TOO_LONG) throw tooSlow(log.state.template, what)
       return keeps ? apart(result) : { json: checkedJson(result), text: null }
     } catch (error) {
       if (signal.aborted) return null

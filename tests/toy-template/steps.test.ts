@@ -382,7 +382,10 @@ describe('a person who breaks in', () => {
 
   test('a look that hangs ends after ten minutes', async () => {
     const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
-    await expect(play(toy)).rejects.toThrow('it took longer than 10 minutes')
+    await expect(play(toy)).rejects.toMatchObject({
+      exitCode: 4,
+      message: expect.stringContaining('took longer than 10 minutes'),
+    })
   })
 })
 
