@@ -12,7 +12,7 @@ import type { OwnStep } from '../../src/core/template.ts'
 import { redactorOf } from '../../src/secrets/redactor.ts'
 import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, playSession, UNCLAIMED } from '../support/played-session.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 import { worked } from '../support/session-events.ts'
 import { openToy, playToy, type ToyOptions, type ToyState, type ToyStep, toyAfter, withToy } from './toy.ts'
 
@@ -380,7 +380,12 @@ describe('a person who breaks in', () => {
     expect([steps, ofType(events, 'looked').map(({ step, result }) => [step, result])]).toEqual([[null], [[1, 7]]])
   })
 
-  test('a look that hangs ends after ten minutes', async () => {
+  incident('lost night', 'A look at the files that took longer than ten minutes ended the run as a bug', {
+    since: '2026-11-22',
+    fixed: '2026-11-30',
+    foundBy: 'simulated nights',
+  })
+  test('a look that hangs ends after ten minutes, and needs a person', async () => {
     const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
     await expect(play(toy)).rejects.toMatchObject({
       exitCode: 4,
