@@ -8,6 +8,7 @@ import { type Command, problemOfCommand, sendCommand } from '../../session/recor
 import type { Records } from '../../session/records/records.ts'
 import { readRunLock, unreadableLock } from '../../session/records/run-lock.ts'
 import { termsInWords } from '../../tell/words/commands.ts'
+import { workOf } from '../../tell/words/event.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import { plansOf } from '../../tell/words/work.ts'
 import type { Ask } from '../library.ts'
@@ -134,11 +135,9 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   asked.pause()
   if (decision !== null)
     return done(`${id} pauses after the decision it is waiting for; codemachine unpause continues.`)
-  return done(
-    running === null
-      ? `${id} is paused; codemachine unpause continues.`
-      : `${id} pauses when round ${running.round} has ended; codemachine unpause continues.`,
-  )
+  const work = workOf(runner.state)
+  const when = running === null ? `after this ${work}` : `when round ${running.round} has ended`
+  return done(`${id} ${work === null ? 'is paused' : `pauses ${when}`}; codemachine unpause continues.`)
 }
 
 /** Ends a pause, and accepts no plan: another terminal may have ended the pause, and the person may not have seen the plan. */

@@ -80,6 +80,15 @@ test('after pause no round starts until unpause', async () => {
   expect(types).toEqual(['round-started', 'paused', 'round-ended', 'unpaused', 'round-started', 'round-ended'])
 })
 
+test('pause while a gate runs says that it waits for the gate', async () => {
+  await using scene = await openScene([round(claimDone)])
+  await using running = scene.start('--json', '--verify', 'sleep 600', 'build X')
+  await running.event('gate-started')
+  expect((await scene.run('pause')).stdout).toMatch(/_1 pauses after this gate; codemachine unpause continues\.\n$/)
+  await scene.run('stop', '--now')
+  expect((await running.ended).exitCode).toBe(130)
+})
+
 promise('W11')
 test('retry ends a wait early, and says so where there is none', async () => {
   await using scene = await openScene([[usedUp()], round(claimDone)])

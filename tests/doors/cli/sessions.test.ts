@@ -242,9 +242,9 @@ test('the directory of the table stands behind ~ where it lies in the home direc
   const { directory } = place.records
   const home = dirname(directory)
   const { lines } = await shownTable(place, () => null, home)
-  expect(lines(400, 8)[0]).toBe(`Sessions of ~${directory.slice(home.length)} · 0 sessions`)
+  expect(lines(400, 8)[0]).toBe(`Sessions of ~${directory.slice(home.length)}`)
   const other = await shownTable(place, () => null, `${home}-other`)
-  expect(other.lines(400, 8)[0]).toBe(`Sessions of ${directory} · 0 sessions`)
+  expect(other.lines(400, 8)[0]).toBe(`Sessions of ${directory}`)
 })
 
 test('all directories or this one, at every size', async () => {

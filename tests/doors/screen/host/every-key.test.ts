@@ -25,7 +25,7 @@ const OVERLAY: Effect = { shows: 'In the field', back: ['esc'] }
 /** On an empty field, while a round is at work that has said something and run a command. */
 const WITHOUT: Partial<Record<KeyActionId, Effect>> = {
   answer: { shows: '›' },
-  interrupt: { shows: 'Interrupted. What next?', back: ['esc'] },
+  interrupt: { shows: 'Interrupted. What next?', back: [{ text: '1' }] },
   plan: { shows: 'Do you want to modify the plan?', back: ['esc'] },
   palette: { shows: 'All commands', back: ['esc'] },
   help: OVERLAY,

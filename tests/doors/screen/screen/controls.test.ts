@@ -387,12 +387,15 @@ test('Ctrl+D that is held down to delete does not leave', async () => {
   expect(calls).toEqual(['leave'])
 })
 
-test('Esc interrupts and asks; Esc again goes on, but leaves held what was held before', async () => {
-  const { press, happens, types, title, model } = sit()
+test('Esc interrupts and asks; Esc again goes on after a second, but leaves held what was held before', async () => {
+  const { press, happens, types, title, model, clock } = sit()
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
   expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
+  await press(named('escape'))
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. What next?'])
+  await clock.advance(1_000)
   await press(named('escape'))
   await press(named('escape'))
   expect([types(), title(), model.currentNotice?.text]).toEqual([
