@@ -189,9 +189,11 @@ function reportThen(report: ReportData): unknown {
   return { ...rest, remarks, proof, changes: changed, totals: sums, rounds: { ...rounds, entries }, series }
 }
 
-/** A report without its sentences, which are worded anew. */
+/** A report without its sentences, which are worded anew, and without `answered`: an answer after the session counts now. */
 function wordless<T>(report: T): T {
-  return JSON.parse(JSON.stringify(report, (key, value) => (key === 'cause' ? '' : value)))
+  return JSON.parse(
+    JSON.stringify(report, (key, value) => (key === 'cause' ? '' : key === 'answered' ? undefined : value)),
+  )
 }
 
 /** A report of then, which had a commit once for each savepoint around it. */
