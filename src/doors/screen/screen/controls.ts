@@ -24,8 +24,6 @@ export class Controls {
   #habit: { chord: string; until: number } | null = null
   #lastChord = ''
   #isInterrupting = false
-  /** The time until which another Esc is one pressed twice by habit, and continues nothing; monotonic, ms. */
-  #interruptedUntil = 0
   /** What was typed, and other keys that were pressed, while the screen did not show the field. */
   #unseen = ''
   #unseenKeys: Key[] = []
@@ -43,7 +41,8 @@ export class Controls {
     this.#habit = null
     const wasOpen = this.#isSomethingOpen()
     this.#attend()
-    if (isHabit && chord === 'return') return
+    // Esc pressed twice interrupts, and does not continue at once.
+    if (isHabit && (chord === 'return' || this.#isInterrupting)) return
     if (chord === '' && /^\D/.test(key.input)) this.#closeForTyping(key.input)
     if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
@@ -187,8 +186,6 @@ export class Controls {
     const { picker, result } = pickerKey(dialog, key, areaOfInput(model, clock.now()))
     // Elsewhere a digit selects, and Enter chooses.
     if (result?.kind === 'chosen' && chord === '') this.expectHabit('return')
-    const isTwice = result?.kind === 'closed' && clock.monotonic() < this.#interruptedUntil
-    if (isTwice && model.question?.interruptHolds) return
     if (result === null) model.changeDialog(picker)
     else if (result.kind === 'closed') model.dismiss('closed')
     else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
@@ -382,7 +379,7 @@ export class Controls {
     // Esc pressed twice interrupts once.
     if (this.#isInterrupting) return
     this.#isInterrupting = true
-    this.#interruptedUntil = this.#options.clock.monotonic() + HABIT_MS
+    this.expectHabit('escape')
     try {
       await askAfterInterrupt(this.#options)
     } finally {
