@@ -1,4 +1,4 @@
-import { TemplateError, UserError, unreachable } from '../base/errors.ts'
+import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines, truncate, withLineEnd } from '../base/text.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import { countContract, proofOf } from '../core/rules/contract.ts'
@@ -6,6 +6,7 @@ import type { Output, OutputKind } from '../core/rules/outputs.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/template.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
+import { tooSlow } from '../workspace/git/git.ts'
 import { type Answers, memberOf } from './answers.ts'
 import type { Budget } from './budget.ts'
 import type { RunnerOptions } from './options.ts'
@@ -36,14 +37,6 @@ const MOST_LEVELS = 100
 const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
 const NOTE_CHARACTERS = 1_000
-
-function tooSlow(template: string, what: string): UserError {
-  return new UserError(
-    'CM0503',
-    `Looking at the files for the template "${template}" (${what}) took longer than ${LOOK_MS / 60_000} minutes, so codemachine ended it.`,
-    { hint: 'Check if a disk or a network folder hangs there; then codemachine resume continues.', exitCode: 4 },
-  )
-}
 
 /** Carries out the steps of a template that need no engine. Journals each before and after. */
 export class OwnSteps {
@@ -245,7 +238,8 @@ export class OwnSteps {
       const ended = clock.wait(LOOK_MS, AbortSignal.any([signal, over.signal])).then(() => TOO_LONG)
       const result = await Promise.race([looking, ended])
       if (signal.aborted) return null
-      if (result === TOO_LONG) throw tooSlow(log.state.template, what)
+      if (result === TOO_LONG)
+        throw tooSlow(`Looking at the files for the template "${log.state.template}" (${what})`, LOOK_MS)
       return keeps ? apart(result) : { json: checkedJson(result), text: null }
     } catch (error) {
       if (signal.aborted) return null

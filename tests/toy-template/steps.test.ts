@@ -389,7 +389,7 @@ describe('a person who breaks in', () => {
     const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
     await expect(play(toy)).rejects.toMatchObject({
       exitCode: 4,
-      message: expect.stringContaining('took longer than 10 minutes'),
+      message: expect.stringContaining('did not finish in 10 minutes'),
     })
   })
 })

@@ -79,7 +79,7 @@ export async function callGit(
   const { blocking, ...result } = await watchGit(setting, args, { ...options, encoding: 'latin1', timeoutMs })
   if (signal?.aborted && result.failure === 'aborted') throw new GitStopped(`git ${command} was ended`)
   if (result.failure === 'aborted') throw new GitBlocked(directory, blocking)
-  if (result.failure === 'timeout') throw tooSlow(directory, command, timeoutMs)
+  if (result.failure === 'timeout') throw tooSlow(`git ${command} in ${directory}`, timeoutMs)
   return result
 }
 
@@ -141,12 +141,12 @@ class BlockWatch implements Disposable {
   }
 }
 
-function tooSlow(directory: string, command: string, ms: number): UserError {
-  return new UserError(
-    'CM0503',
-    `git ${command} in ${directory} did not finish in ${ms / 60_000} minutes, so codemachine ended it.`,
-    { hint: 'Check if a disk or a network folder hangs there; then codemachine resume continues.', exitCode: 4 },
-  )
+/** The error of a work on files that was ended after this time, ms. @param what the subject of its sentence */
+export function tooSlow(what: string, ms: number): UserError {
+  return new UserError('CM0503', `${what} did not finish in ${ms / 60_000} minutes, so codemachine ended it.`, {
+    hint: 'Check if a disk or a network folder hangs there; then codemachine resume continues.',
+    exitCode: 4,
+  })
 }
 
 /** Returns the git command in its arguments, after its options. */

@@ -189,7 +189,7 @@ function reportThen(report: ReportData): unknown {
   return { ...rest, remarks, proof, changes: changed, totals: sums, rounds: { ...rounds, entries }, series }
 }
 
-/** A report without its sentences, which are worded anew, and without `answered`: an answer after the session counts now. */
+/** A report without its sentences, which have other words now, and without `answered`: later answers count now. */
 function wordless<T>(report: T): T {
   return JSON.parse(
     JSON.stringify(report, (key, value) => (key === 'cause' ? '' : key === 'answered' ? undefined : value)),
