@@ -1,17 +1,15 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { type Plugin, rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const SPECIFIER = /(from |import\()(['"])([^'"]+)\2/g
 
-/**
- * What is shipped in place of declarations that need valibot, which is bundled: of a schema, what it is a schema of. By the
- * package, or the file of ours.
- */
+/** Declarations in place of those of valibot, which is bundled: of a schema, what it is a schema of. By the file below `src`. */
 const STAND_INS: Readonly<Record<string, string>> = {
   'valibot.d.ts': `/** A schema: what it takes, and what it gives. */
 export interface GenericSchema<Input = unknown, Output = Input> {
@@ -23,34 +21,42 @@ export interface ExactOptionalSchema<S extends GenericSchema, Default> extends G
 }
 export type InferOutput<S extends GenericSchema> = NonNullable<S['~types']>['output'];
 `,
-  'core/events/schema.d.ts': `import type { GenericSchema } from '../../valibot.ts';
+  'core/events/schema.d.ts': `import type { GenericSchema } from 'valibot';
 export type Schema<T> = GenericSchema<unknown, T>;
 `,
 }
 
 /**
- * Writes the types of `src/index.ts`: `index.d.ts` into `folder`, and what it imports, and no more, into its folder `types`.
- * Throws for a type that a package of ours is needed for: packages are bundled, and whoever imports codemachine has none.
+ * Writes the types of `src/index.ts` and all that they need, and no more, into `folder`, as one file. Throws for a type that
+ * a package of ours is needed for: packages are bundled, and whoever imports codemachine has none.
  */
 export async function writeDeclarations(folder: string): Promise<void> {
   const made = await mkdtemp(join(tmpdir(), 'codemachine-types-'))
   try {
     await declare(made)
-    const seen = new Set(['index.d.ts'])
-    for (const path of seen) {
-      const declared = STAND_INS[path] ?? (await readFile(join(made, 'src', path), 'utf8'))
-      const valibot = relative(dirname(path), 'valibot.ts')
-      const text = declared.replaceAll(/(from |import\()(['"])valibot\2/g, `$1$2${valibot}$2`)
-      for (const [, , , specifier = ''] of text.matchAll(SPECIFIER)) {
-        if (specifier.startsWith('.')) seen.add(join(dirname(path), specifier).replace(/\.[jt]s$/, '.d.ts'))
-        else if (!specifier.startsWith('node:')) throw new Error(`${path} needs ${specifier}, which is not shipped.`)
-      }
-      const target = join(folder, shippedAs(path))
-      await mkdir(dirname(target), { recursive: true })
-      await writeFile(target, forConsumers(path, text))
-    }
+    for (const [path, text] of Object.entries(STAND_INS)) await writeFile(join(made, 'src', path), text)
+    const bundle = await rolldown({
+      input: join(made, 'src/index.d.ts'),
+      plugins: [packages(join(made, 'src/valibot.d.ts')), dts({ dtsOnly: true, generator: 'oxc', tsconfig: false })],
+    })
+    const { output } = await bundle.generate()
+    await bundle.close()
+    await writeFile(join(folder, 'index.d.ts'), `/// <reference types="node" />\n${output[0].code}`)
   } finally {
     await rm(made, { recursive: true, force: true })
+  }
+}
+
+/** Finds what is imported by a package's name: valibot by its stand-in, Node's own outside. */
+function packages(valibot: string): Plugin {
+  return {
+    name: 'packages',
+    resolveId(name, importer) {
+      if (name === 'valibot') return valibot
+      if (name.startsWith('node:')) return { id: name, external: true }
+      if (name.startsWith('.') || isAbsolute(name)) return null
+      throw new Error(`${importer} needs ${name}, which is not shipped.`)
+    },
   }
 }
 
@@ -74,19 +80,4 @@ async function declare(folder: string): Promise<void> {
   await writeFile(config, JSON.stringify(settings))
   const tsc = fileURLToPath(import.meta.resolve('typescript/package.json')).replace('package.json', 'bin/tsc')
   await promisify(execFile)(process.execPath, [tsc, '-p', config])
-}
-
-function shippedAs(path: string): string {
-  return path === 'index.d.ts' ? path : join('types', path)
-}
-
-/** Imports as they are found from where the file is shipped, of the JavaScript that there would be. */
-function forConsumers(path: string, text: string): string {
-  const from = dirname(shippedAs(path))
-  const imported = text.replace(SPECIFIER, (whole, before: string, quote: string, specifier: string) => {
-    if (!specifier.startsWith('.')) return whole
-    const to = relative(from, shippedAs(join(dirname(path), specifier).replace(/\.ts$/, '.js')))
-    return `${before}${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
-  })
-  return path === 'index.d.ts' ? `/// <reference types="node" />\n${imported}` : imported
 }

@@ -7,7 +7,6 @@ export const MOST_BYTES = 1_700_000
 const PARTS = [
   /^(?:README\.md|LICENSE|package\.json|settings\.js|man\/codemachine\.1)$/,
   /^dist\/(?:[\w-]+\.js(?:\.LEGAL\.txt)?|yoga\.wasm|THIRD-PARTY\.txt|index\.d\.ts)$/,
-  /^dist\/types\/[\w/-]+\.d\.ts$/,
   /^dist\/web\/[\w.-]+$/,
   /^(?:prompts|config|demo|docker)\/[\w./-]+$/,
   /^docs\/[\w/-]+\.md$/,
