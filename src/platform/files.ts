@@ -270,9 +270,14 @@ export function isWithin(folder: string, path: string, platform: NodeJS.Platform
 }
 
 function folded(path: string, platform: NodeJS.Platform): string {
-  if (platform === 'win32') return path.replaceAll('/', '\\').toLowerCase()
-  // Decompose again after lower-casing: some capitals only match then.
-  return platform === 'darwin' ? path.normalize('NFD').toLowerCase().normalize('NFD') : path
+  return comparable(platform === 'win32' ? path.replaceAll('/', '\\') : path, platform)
+}
+
+/** Returns a name or path as file systems of this platform compare it: on macOS and Windows, case and normal form do not count. */
+export function comparable(name: string, platform: NodeJS.Platform = hostPlatform): string {
+  if (platform !== 'darwin' && platform !== 'win32') return name
+  // Compose only after lower-casing: some capitals only match then.
+  return name.normalize('NFD').toLowerCase().normalize('NFC')
 }
 
 /** Returns a path with `~` for the home directory. Both must be absolute and normalized. */

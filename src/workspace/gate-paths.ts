@@ -10,6 +10,7 @@ import {
   namesFoundBy,
   ownFilesOf,
 } from '../core/rules/proof/gate-files.ts'
+import { comparable } from '../platform/files.ts'
 import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
 import { entriesBetween, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
@@ -32,22 +33,25 @@ export async function gatePathsOf(
   git: PrivateGit,
   start: string,
   gate: Pick<Gate, 'run' | 'protect'>,
+  platform?: NodeJS.Platform,
 ): Promise<KindOf> {
   const { run, protect } = gate
-  const { covers } = protectedGlobs(protect)
-  const names = new Set(namesFoundBy(run))
+  const keyOf = (path: string) => comparable(path, platform)
+  const { covers } = protectedGlobs(protect, platform)
+  const names = new Set(namesFoundBy(run).map(keyOf))
   const entries = await entriesOf(git, start)
-  const executed = new Set(executedBy(run))
-  const included = await followIncludes(git, entries, [...executed, ...ownFilesOf(run)])
-  const aliases = await aliasesOf(git, entries)
-  const kindOf = (path: string, isNew: boolean): PathKind => {
+  const executed = new Set(executedBy(run).map(keyOf))
+  const included = await followIncludes(git, entries, [...executed, ...ownFilesOf(run)], keyOf)
+  const aliases = await aliasesOf(git, entries, keyOf)
+  const kindOf = (given: string, isNew: boolean): PathKind => {
+    const path = keyOf(given)
     const [top = ''] = path.split('/')
-    const isProtected = covers(path.normalize())
+    const isProtected = covers(path)
     // A program that the line names and that did not exist is a result of the work.
     if (executed.has(path) && !isProtected) return { isRunThrough: !isNew, isNoAddition: !isNew }
     const isNamed = names.has(top) || names.has(top.replace(/\.\w+$/, ''))
-    const isOfGate = isNamed || included.has(path) || isGateConfiguration(path) || (isProtected && !isTestByName(path))
-    return { isRunThrough: isOfGate || isProtected || isGateMatter(path), isNoAddition: !isNew || isOfGate }
+    const isOfGate = isNamed || included.has(path) || isGateConfiguration(path) || (isProtected && !isTestByName(given))
+    return { isRunThrough: isOfGate || isProtected || isGateMatter(given), isNoAddition: !isNew || isOfGate }
   }
   return (path, isNew) => {
     const kinds = [path, ...aliases(path)].map(each => kindOf(each, isNew))
@@ -114,21 +118,23 @@ async function followIncludes(
   git: PrivateGit,
   entries: ReadonlyMap<string, Entry>,
   from: readonly string[],
+  keyOf: (path: string) => string,
 ): Promise<ReadonlySet<string>> {
+  const files = new Map([...entries].map(([path, entry]) => [keyOf(path), entry]))
   const included = new Set<string>()
   const seen = new Set<string>()
-  let next = [...from]
+  let next = from.map(keyOf)
   while (next.length > 0 && seen.size < MOST_FOLLOWED) {
-    const files = next.flatMap(path => (seen.has(path) ? [] : (entries.get(path) ?? []))).slice(0, MOST_FOLLOWED)
+    const found = next.flatMap(path => (seen.has(path) ? [] : (files.get(path) ?? []))).slice(0, MOST_FOLLOWED)
     for (const path of next) seen.add(path)
     const texts = await readBlobs(
       git,
-      files.map(({ hash }) => hash),
+      found.map(({ hash }) => hash),
     )
-    next = files.flatMap(({ path, hash }) => {
+    next = found.flatMap(({ path, hash }) => {
       const folder = posix.dirname(path)
       // Search beside the file, and in the directory of the gate.
-      return includedBy(texts.get(hash) ?? '').flatMap(name => [name, posix.join(folder, name)])
+      return includedBy(texts.get(hash) ?? '').flatMap(name => [name, posix.join(folder, name)].map(keyOf))
     })
     for (const path of next) included.add(path)
   }
@@ -136,7 +142,11 @@ async function followIncludes(
 }
 
 /** Returns a function from a path to the paths of links in the tree that lead to it. */
-async function aliasesOf(git: PrivateGit, entries: ReadonlyMap<string, Entry>): Promise<(path: string) => string[]> {
+async function aliasesOf(
+  git: PrivateGit,
+  entries: ReadonlyMap<string, Entry>,
+  keyOf: (path: string) => string,
+): Promise<(path: string) => string[]> {
   const links = [...entries.values()].filter(({ isLink }) => isLink).slice(0, MOST_LINKS)
   if (links.length === 0) return () => []
   const texts = await readBlobs(
@@ -144,11 +154,11 @@ async function aliasesOf(git: PrivateGit, entries: ReadonlyMap<string, Entry>): 
     links.map(({ hash }) => hash),
   )
   const pairs = links.map(({ path, hash }) => ({
-    link: path,
-    target: posix.normalize(posix.join(posix.dirname(path), fromLatin1(texts.get(hash) ?? ''))),
+    link: keyOf(path),
+    target: keyOf(posix.normalize(posix.join(posix.dirname(path), fromLatin1(texts.get(hash) ?? '')))),
   }))
   return path => {
-    const known = new Set([path])
+    const known = new Set([keyOf(path)])
     for (const each of known) {
       for (const { link, target } of pairs) {
         if (each === target) known.add(link)
@@ -156,7 +166,7 @@ async function aliasesOf(git: PrivateGit, entries: ReadonlyMap<string, Entry>): 
       }
       if (known.size > MOST_LINKS) break
     }
-    known.delete(path)
+    known.delete(keyOf(path))
     return [...known]
   }
 }

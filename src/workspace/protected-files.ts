@@ -7,29 +7,36 @@ import {
   isTestByName,
   isTestRunnerConfig,
 } from '../core/rules/proof/gate-files.ts'
+import { comparable } from '../platform/files.ts'
 import { fromLatin1, GitError, pathArguments, runGit, runGitOrThrow } from './git/git.ts'
 import { type PrivateGit, withoutIndex } from './git/private-git.ts'
 import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
 import { type ChangedProgram, changedPrograms } from './programs.ts'
 
-/** A set of protecting globs, compiled. Names are compared in Unicode's composed form (NFC). */
+/** A set of protecting globs, compiled. Names are compared composed (NFC), and as the platform's file systems do. */
 export interface ProtectedGlobs {
-  /** Returns true for a protected path, relative to the work directory and composed (NFC). */
+  /** Returns true for a protected path, relative to the work directory. */
   covers(path: string): boolean
-  /** Globs that are plain names. */
-  names: ReadonlySet<string>
+  /** Returns true if a glob is the plain name of this path. */
+  isNamed(path: string): boolean
   /** Folders or names that contain every protected path; '' is the work directory. */
   bases: readonly string[]
 }
 
 /** Compiles globs relative to the work directory. A plain name protects a file, or a folder with everything in it. */
-export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
+export function protectedGlobs(globs: readonly string[], platform?: NodeJS.Platform): ProtectedGlobs {
   const composed = globs.map(glob => glob.normalize())
-  const matchers = composed.map(matcherOf)
+  const keyOf = (path: string) => comparable(path.normalize(), platform)
+  // As written, too: in lower case, a set such as `[A-z]` matches less.
+  const matchers = [...new Set([...composed, ...composed.map(keyOf)])].map(matcherOf)
+  const names = new Set(composed.filter(isPlain).map(keyOf))
   const bases = new Set(composed.map(glob => (isPlain(glob) ? glob : baseOf(glob))))
   return {
-    covers: path => matchers.some(matches => matches(path)),
-    names: new Set(composed.filter(isPlain)),
+    covers: path => {
+      const forms = new Set([path.normalize(), keyOf(path)])
+      return matchers.some(matches => [...forms].some(matches))
+    },
+    isNamed: path => names.has(keyOf(path)),
     bases: [...bases].filter(base => ![...bases].some(other => other !== base && isBelow(base, other))),
   }
 }
@@ -85,6 +92,8 @@ interface ProtectedChangesOptions {
   before: string
   after: string
   git: PrivateGit
+  /** Left out: this machine's. */
+  platform?: NodeJS.Platform
 }
 
 /**
@@ -92,15 +101,14 @@ interface ProtectedChangesOptions {
  * tests, configures a test runner, or a gate names it. If the older tree is missing, every protected file counts as changed.
  */
 export async function protectedChanges(options: ProtectedChangesOptions): Promise<ProtectedChanges> {
-  const { gates, before, after, git } = options
+  const { gates, before, after, git, platform } = options
   const protecting = gates.filter(({ protect }) => protect.length > 0)
   if (protecting.length === 0 || before === after) return { files: [], count: 0 }
-  const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))
+  const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect, platform) }))
   const { changes, isKnown } = await readChanges(git, before, after)
   const touched = changes.flatMap(file => {
-    const path = file.path.normalize()
-    const by = named.filter(({ covers }) => covers(path))
-    return by.length === 0 ? [] : [{ file, by, isNamed: by.some(({ names }) => names.has(path)) }]
+    const by = named.filter(({ covers }) => covers(file.path))
+    return by.length === 0 ? [] : [{ file, by, isNamed: by.some(({ isNamed }) => isNamed(file.path)) }]
   })
   const looked = touched.map(({ file }) => file).filter(({ how, path }) => how !== 'deleted' && canMarkSkipped(path))
   const lines = isKnown ? await addedLines(git, looked) : new Map<string, string[]>()
@@ -139,8 +147,10 @@ interface GateConfigurationOptions extends ProtectedChangesOptions {
  * files, only programs count; without the older tree, nothing.
  */
 export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
-  const { gates, before, after, git, programs } = options
-  const named = gates.filter(({ protect }) => protect.length > 0).map(({ protect }) => protectedGlobs(protect))
+  const { gates, before, after, git, programs, platform } = options
+  const named = gates
+    .filter(({ protect }) => protect.length > 0)
+    .map(({ protect }) => protectedGlobs(protect, platform))
   const changes = await changedFiles(git, before, after)
   if (changes === null) return NO_CONFIGURATION
   const locks = await changedLocks(options, changes)
@@ -150,7 +160,7 @@ export async function gateConfiguration(options: GateConfigurationOptions): Prom
     const isProtected = named.some(({ covers }) => covers(name))
     // These are reported as protected files.
     const isTold =
-      isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
+      isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ isNamed }) => isNamed(name)))
     if (IN_PROGRAMS.test(name) && isInstalled(name)) return []
     const counts =
       (named.length > 0 && isGateConfiguration(name)) || (isProtected && how === 'added' && !isTestByName(name))

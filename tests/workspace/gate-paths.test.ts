@@ -65,6 +65,21 @@ test.each([
   expect(await counts(run, protect, path)).toBe(is)
 })
 
+test.each([
+  ['bash CI/Test.sh', 'Ci/Deeper.sh'],
+  ['make test', 'Rules.INC'],
+  ['sh CHECK', 'real/check.sh'],
+])('on macOS and Windows, case does not keep `%s` from running through %s', async (run, path) => {
+  for (const [platform, is] of [
+    ['darwin', true],
+    ['win32', true],
+    ['linux', false],
+  ] as const) {
+    const kindOf = await gatePathsOf(fingerprints.git, start, { run, protect: [] }, platform)
+    expect([platform, kindOf(path, false).isRunThrough]).toEqual([platform, is])
+  }
+})
+
 test('a program of the line that the work has added is work', async () => {
   expect(await counts('bash greet.sh', [], 'greet.sh', true)).toBe(false)
   expect(await counts('sh src/test.sh', [], 'src/test.sh', true)).toBe(false)

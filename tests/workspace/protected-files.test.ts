@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { TOP_CONFIGURATION } from '../../src/core/rules/proof/gate-files.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
@@ -180,6 +180,25 @@ test('every gate that protects a file is named, by globs, names of folders and f
     'packages/x/spec/d': 'folder all',
     'tests/.hidden/b': 'folder all',
     'tests/a': 'folder all',
+  })
+})
+
+promise('D76')
+describe('a file that only its case or normal form tells from a protected one', () => {
+  test.each([
+    ['darwin', ['changed Jest.JSON', 'changed TESTS/u\u0308.ts', 'changed TESTS/vitest.CONFIG.ts']],
+    ['win32', ['changed Jest.JSON', 'changed TESTS/u\u0308.ts', 'changed TESTS/vitest.CONFIG.ts']],
+    ['linux', []],
+  ] as const)('on %s: %j', async (platform, expected) => {
+    write('TESTS/u\u0308.ts', '1')
+    const prints = await open()
+    const before = await prints.take()
+    // The runner finds the last two by the names that it asks for.
+    for (const path of ['TESTS/u\u0308.ts', 'TESTS/vitest.CONFIG.ts', 'Jest.JSON']) write(path, '2')
+    const gates = protecting('tests/**', 'T[A-Z]sts/\u00dc.ts', 'jest.json')
+    const after = await prints.take()
+    const { files } = await protectedChanges({ gates, before, after, git: prints.git, platform })
+    expect(files.map(({ path, how }) => `${how} ${path}`)).toEqual(expected)
   })
 })
 

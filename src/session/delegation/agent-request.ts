@@ -95,11 +95,11 @@ export function problemOfDepth(agent: string, waiting: readonly string[]): strin
 export function boundedPaths(
   paths: Paths,
   parent: AgentWorking | null,
-  ignoresCase: boolean,
+  platform: NodeJS.Platform,
 ): { paths: Paths } | { problem: string } {
   if (parent === null || parent.paths === null) return { paths }
   if (paths === null) return { paths: parent.paths }
-  const outside = paths.find(path => !liesWithin(path, parent.paths, ignoresCase))
+  const outside = paths.find(path => !liesWithin(path, parent.paths, platform))
   if (outside === undefined) return { paths }
   const own = parent.paths.length === 0 ? 'nothing' : `only in ${parent.paths.join(', ')}`
   return { problem: `"${outside}" is out of reach: ${parent.agent} itself may write ${own}.` }

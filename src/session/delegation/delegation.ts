@@ -41,7 +41,6 @@ type Admission = { thread: ThreadSpec; paths: Paths; turn: Promise<Hold | null> 
 export class Delegation {
   readonly #options: DelegationOptions
   readonly #holds: PathHolds
-  readonly #ignoresCase: boolean
   readonly #calls = new Set<Promise<unknown>>()
   readonly #byThread = new Map<string, AgentWorking>()
   /** Agents by instance name; null for an agent that has ended. */
@@ -55,8 +54,7 @@ export class Delegation {
     this.#options = options
     this.#ends = new AgentEnds(options.log)
     this.#folders = new GivenFolders(options.directory)
-    this.#ignoresCase = options.platform === 'darwin' || options.platform === 'win32'
-    this.#holds = new PathHolds({ atOnce: options.atOnce, ignoresCase: this.#ignoresCase })
+    this.#holds = new PathHolds({ atOnce: options.atOnce, platform: options.platform })
   }
 
   /**
@@ -180,8 +178,8 @@ export class Delegation {
     { paths }: AgentRequest,
     parent: AgentWorking | null,
   ): Promise<{ paths: Paths } | { problem: string }> {
-    const read = await readPaths(paths, { ...this.#options, ignoresCase: this.#ignoresCase })
-    return 'problem' in read ? read : boundedPaths(read.paths, parent, this.#ignoresCase)
+    const read = await readPaths(paths, this.#options)
+    return 'problem' in read ? read : boundedPaths(read.paths, parent, this.#options.platform)
   }
 
   /** Returns a thread that can write in these paths only. Creates missing folders. */

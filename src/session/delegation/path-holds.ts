@@ -1,8 +1,9 @@
 import { rmdir } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
+import { comparable } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside } from '../../workspace/files/inside-directory.ts'
-import { isInRuntime } from '../../workspace/files/write-all.ts'
+import { isInRuntime, isOwnFolder } from '../../workspace/files/write-all.ts'
 
 /** Folders relative to the work directory, separated by `/` inside; null: the whole work directory, empty: none. */
 export type Paths = readonly string[] | null
@@ -25,8 +26,8 @@ interface WhoHolds {
 interface PathHoldsOptions {
   /** Most agents at work. An agent under another one does not count: the other one waits. */
   atOnce: number
-  /** True if `a` and `A` are the same folder. */
-  ignoresCase: boolean
+  /** Says whether `a` and `A` are the same folder. */
+  platform: NodeJS.Platform
 }
 
 /**
@@ -100,7 +101,7 @@ export class PathHolds {
   /** Returns the earlier turns whose paths overlap with this one. */
   #inTheWay(hold: Hold, before: readonly Hold[]): Hold[] {
     const first = [...beside(hold, this.#held), ...beside(hold, before)]
-    return first.filter(other => overlap(hold.paths, other.paths, this.#options.ignoresCase))
+    return first.filter(other => overlap(hold.paths, other.paths, this.#options.platform))
   }
 
   #tell(waiting: Waiting, before: readonly Hold[]): void {
@@ -128,42 +129,32 @@ function beside({ under }: Hold, holds: Iterable<Hold>): Hold[] {
 }
 
 /** True if a path is inside of one of these folders, or equals one. */
-export function liesWithin(path: string, paths: Paths, ignoresCase: boolean): boolean {
-  return paths === null || paths.some(folder => isWithin(keyOf(folder, ignoresCase), keyOf(path, ignoresCase)))
+export function liesWithin(path: string, paths: Paths, platform: NodeJS.Platform): boolean {
+  return paths === null || paths.some(folder => isBelow(comparable(path, platform), comparable(folder, platform)))
 }
 
-function overlap(some: Paths, others: Paths, ignoresCase: boolean): boolean {
+function overlap(some: Paths, others: Paths, platform: NodeJS.Platform): boolean {
   if (some === null) return others === null || others.length > 0
   if (others === null) return some.length > 0
   return some.some(path =>
     others.some(other => {
-      return liesWithin(path, [other], ignoresCase) || liesWithin(other, [path], ignoresCase)
+      return liesWithin(path, [other], platform) || liesWithin(other, [path], platform)
     }),
   )
 }
 
-function isWithin(folder: string, path: string): boolean {
+function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`)
-}
-
-/** A case-insensitive file system also ignores how a letter is composed. */
-function keyOf(path: string, ignoresCase: boolean): string {
-  return ignoresCase ? path.normalize().toLowerCase() : path
 }
 
 /** Most folders for one agent, and most characters of each path. */
 const MOST_PATHS = 20
 const MOST_CHARACTERS = 300
 
-/** First path parts that agents with folders may not have: codemachine and git store their data there. */
-const OURS = '.codemachine'
-const GIT = '.git'
-
 interface ReadPathsOptions {
   /** Real path of the work directory. */
   directory: string
   platform: NodeJS.Platform
-  ignoresCase: boolean
 }
 
 /**
@@ -172,7 +163,7 @@ interface ReadPathsOptions {
  */
 export async function readPaths(
   written: Paths,
-  { directory, platform, ignoresCase }: ReadPathsOptions,
+  { directory, platform }: ReadPathsOptions,
 ): Promise<{ paths: Paths } | { problem: string }> {
   if (written === null || written.length === 0) return { paths: null }
   if (written.length > MOST_PATHS) return { problem: `These are ${written.length} paths; name ${MOST_PATHS} at most.` }
@@ -186,9 +177,9 @@ export async function readPaths(
   }
   const outermost = paths.filter((path, at) => {
     return !paths.some((other, place) => {
-      if (place === at || !liesWithin(path, [other], ignoresCase)) return false
+      if (place === at || !liesWithin(path, [other], platform)) return false
       // Of two equal folders, keep the first.
-      return place < at || !liesWithin(other, [path], ignoresCase)
+      return place < at || !liesWithin(other, [path], platform)
     })
   })
   return { paths: outermost }
@@ -212,9 +203,8 @@ function problemOf(path: string, parts: readonly string[]): string | null {
   }
   if (parts.includes('..')) return `The path ${shown} leads out by ".."; name folders inside the work directory.`
   if (/[*?]/.test(path)) return `The path ${shown} is a pattern; name folders.`
-  if (parts.some(part => part.toLowerCase() === GIT)) return `The path ${shown} lies in git's own folder; leave it out.`
-  if (parts[0]?.toLowerCase() === OURS || isInRuntime(parts))
-    return `The path ${shown} lies in codemachine's own folder; leave it out.`
+  if (parts.some(isOwnFolder) || isInRuntime(parts))
+    return `The path ${shown} lies in a folder of git or codemachine; leave it out.`
   return null
 }
 

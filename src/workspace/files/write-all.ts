@@ -4,7 +4,15 @@ import { constants, copyFile, link, lstat, open, realpath, rename, rm, rmdir, un
 import { dirname, join, normalize } from 'node:path'
 import * as v from 'valibot'
 import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
-import { isWithin, pathExists, readBoundedText, replaceFile, sha256Of, writeWholeFile } from '../../platform/files.ts'
+import {
+  comparable,
+  isWithin,
+  pathExists,
+  readBoundedText,
+  replaceFile,
+  sha256Of,
+  writeWholeFile,
+} from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
 /**
@@ -213,8 +221,8 @@ function problemOf(files: readonly FileToWrite[]): string | null {
     const parts = path.split('/')
     if (parts.some(isOwnFolder)) return `${name} lies in .git or .codemachine, where nothing is written.`
     if (isInRuntime(parts)) return `${name} lies in ${RUNTIME_FOLDER}, where nothing is written.`
-    if (seen.has(path)) return `${name} is there twice.`
-    seen.add(path)
+    if (seen.has(comparable(path))) return `${name} is there twice.`
+    seen.add(comparable(path))
   }
   return null
 }

@@ -1,6 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { systemErrorCode } from '../../base/errors.ts'
 import { isTestRunnerConfig } from '../../core/rules/proof/gate-files.ts'
+import { comparable } from '../../platform/files.ts'
 import { fromLatin1, pathBytes, toLatin1 } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { isBelow, type ProtectedGlobs } from '../protected-files.ts'
@@ -26,11 +27,11 @@ export async function findHiddenFiles(options: HiddenFilesOptions): Promise<stri
   const { git, ignored, globs, isNever, onTooMany } = options
   const found: string[] = []
   let left = MOST_NAMES
-  const nameOf = (path: string) => fromLatin1(path.slice(toLatin1(git.prefix).length)).normalize()
+  const nameOf = (path: string) => comparable(fromLatin1(path.slice(toLatin1(git.prefix).length)).normalize())
   const bases = globs.bases.map(base => base.replace(/\/$/, '').normalize())
   const counts = (path: string) => {
     const inside = nameOf(path)
-    return globs.covers(inside) && (globs.names.has(inside) || isTestRunnerConfig(inside))
+    return globs.covers(inside) && (globs.isNamed(inside) || isTestRunnerConfig(inside))
   }
   const look = async (path: string): Promise<void> => {
     for (const { name, isFolder } of await namesIn(git, path)) {
@@ -45,12 +46,12 @@ export async function findHiddenFiles(options: HiddenFilesOptions): Promise<stri
     const path = entry.replace(/\/$/, '')
     const name = nameOf(path)
     // A protected path may be deep in a completely ignored folder.
-    const within = bases.filter(base => isBelow(base, name))
+    const within = bases.filter(base => isBelow(comparable(base), name))
     if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
     else if (within.length > 0) for (const base of within) await lookAt(toLatin1(git.prefix + base))
     else if (
       !PACKAGE_FOLDERS.has(path.slice(path.lastIndexOf('/') + 1)) &&
-      bases.some(base => isBelow(`${name}/`, base))
+      bases.some(base => isBelow(`${name}/`, comparable(base)))
     )
       await look(path)
   }

@@ -7,7 +7,7 @@ const never = new AbortController().signal
 
 /** Who has its turn, by name; they take turns in the order in which they come. */
 function open(options: Partial<ConstructorParameters<typeof PathHolds>[0]> = {}) {
-  const holds = new PathHolds({ atOnce: 3, ignoresCase: false, ...options })
+  const holds = new PathHolds({ atOnce: 3, platform: 'linux', ...options })
   const held = new Map<string, Hold>()
   const behind: string[][] = []
   const come = (name: string, paths: Paths, under: Hold | null = null, over = never) => {
@@ -87,10 +87,11 @@ test('who only reads waits for nobody', async () => {
 
 describe('two spellings of a name', () => {
   test.each([
-    ['are one folder where the file system says so', true, ['a']],
-    ['are two folders elsewhere', false, ['a', 'b']],
-  ])('%s', async (_what, ignoresCase, expected) => {
-    const { come, working } = open({ ignoresCase })
+    ['are one folder on macOS', 'darwin', ['a']],
+    ['are one folder on Windows', 'win32', ['a']],
+    ['are two folders on Linux', 'linux', ['a', 'b']],
+  ] as const)('%s', async (_what, platform, expected) => {
+    const { come, working } = open({ platform })
     come('a', ['src/Caf\u00e9'])
     come('b', ['SRC/cafe\u0301/menu'])
     expect(await working()).toEqual(expected)
@@ -141,11 +142,16 @@ test('who waits is told for whom, once for each change', async () => {
 })
 
 test.each([
-  ['.git/hooks', "git's own folder"],
-  ['.codemachine/plan', "codemachine's own folder"],
-  ['.codex-flow/runtime/debug', "codemachine's own folder"],
-  ['.Codex-Flow/Runtime', "codemachine's own folder"],
-])('nobody is given %s to write in', async (path, whose) => {
-  const options = { directory: '/work', platform: 'linux', ignoresCase: false } as const
-  expect(await readPaths([path], options)).toEqual({ problem: expect.stringContaining(`lies in ${whose}`) })
+  '.git/hooks',
+  'src/.GIT./hooks',
+  'git~1',
+  '.g\u200cit',
+  '.codemachine/plan',
+  '.codex-flow/runtime/debug',
+  '.Codex-Flow/Runtime',
+])('nobody is given %s to write in', async path => {
+  const options = { directory: '/work', platform: 'linux' } as const
+  expect(await readPaths([path], options)).toEqual({
+    problem: expect.stringContaining('lies in a folder of git or codemachine'),
+  })
 })
