@@ -1,4 +1,5 @@
 import { USUAL_TEMPLATE } from '../modes/registry.ts'
+import type { DayLimitNow } from './limits.ts'
 import { runsTemplate } from './queue.ts'
 import { takesRepo } from './repos.ts'
 
@@ -7,6 +8,8 @@ export interface ForecastSession {
   id: string
   /** Group of one team and repository, with a limit of sessions at once. */
   group: string
+  /** Its team; `''`: none. */
+  team: string
   repo: string
   state: 'running' | 'waiting' | 'held'
   /** Priority; higher ones start first. */
@@ -45,13 +48,14 @@ export interface ForecastWorker {
 export interface ForecastFacts {
   now: number
   perRepository: number
-  /** Durations of the newest 500 sessions that ended within two weeks. */
-  history: { repo: string; durationMs: number }[]
+  /** Durations, tokens and cost of the newest 500 sessions that ended within two weeks. */
+  history: { repo: string; durationMs: number; tokens: number; cost: number }[]
   /** Running and waiting sessions in the order of start, at most 5,000. */
   sessions: ForecastSession[]
   /** Number of further sessions. */
   beyond: number
   workers: ForecastWorker[]
+  limits: DayLimitNow[]
 }
 
 /** The predicted state of the queue at a time. */
@@ -74,6 +78,9 @@ const LEAST_LEFT = 1 / 10
 interface Plan {
   session: ForecastSession
   leftMs: number
+  /** What it will use until its end. */
+  tokens: number
+  cost: number
   /** A clause on why it can never begin as things are; null: it can. */
   wait: string | null
 }
@@ -83,23 +90,30 @@ interface Plan {
  * repository's usual time. The same facts give the same forecast.
  * @param by Unix time, ms
  */
-export function forecastOf({ now, history, sessions, workers, perRepository }: ForecastFacts, by: number): Forecast {
+export function forecastOf(facts: ForecastFacts, by: number): Forecast {
+  const { history, sessions, workers } = facts
   const usual = medianOf(history.map(({ durationMs }) => durationMs))
   if (usual === null) return { by, usual, done: [], late: [] }
   const usualOf = usualTimes(history, usual.medianMs)
+  const use = { tokens: middleOf(history.map(({ tokens }) => tokens)), cost: middleOf(history.map(({ cost }) => cost)) }
   const takers = workers.map(takerOf)
   const plans = sessions.map((session): Plan => {
     const whole = usualOf(session.repo)
-    return { session, leftMs: Math.max(whole - session.workedMs, whole * LEAST_LEFT), wait: whyNever(session, takers) }
+    const leftMs = Math.max(whole - session.workedMs, whole * LEAST_LEFT)
+    const share = leftMs / whole
+    return { session, leftMs, tokens: use.tokens * share, cost: use.cost * share, wait: whyNever(session, takers) }
   })
-  const ends = new Play(plans, takers, { now, perRepository }).runTo(by)
+  const play = new Play(plans, takers, facts)
+  const ends = play.runTo(by)
   const done = [...ends].filter(([, at]) => at <= by).map(([id, at]) => ({ id, at }))
   const late = plans
     .filter(({ session }) => (ends.get(session.id) ?? Number.POSITIVE_INFINITY) > by)
     .map(({ session, wait }) => {
       const at = ends.get(session.id) ?? null
       const isTooLate = at === null && !session.hasBegun && session.deadline !== null && session.deadline < by
-      return { id: session.id, at, why: wait ?? (isTooLate ? 'it will not start before its deadline' : null) }
+      const why =
+        wait ?? (isTooLate ? 'it will not start before its deadline' : at === null ? play.whyWaits(session) : null)
+      return { id: session.id, at, why }
     })
   return { by, usual, done: done.toSorted((a, b) => a.at - b.at), late }
 }
@@ -135,11 +149,17 @@ class Play {
   readonly #busy = new Map<string, number[]>()
   readonly #groups = new Map<string, number[]>()
   readonly #ends = new Map<string, number>()
+  readonly #limits: readonly DayLimitNow[]
+  /** What sessions will have used, and when. */
+  readonly #uses: { team: string; at: number; tokens: number; cost: number }[] = []
+  /** The limit that holds up a session. */
+  readonly #heldUp = new Map<string, DayLimitNow>()
 
-  constructor(plans: readonly Plan[], takers: readonly Taker[], facts: { now: number; perRepository: number }) {
+  constructor(plans: readonly Plan[], takers: readonly Taker[], facts: ForecastFacts) {
     this.#now = facts.now
     this.#perRepository = facts.perRepository
     this.#takers = takers
+    this.#limits = facts.limits
     // Another worker takes the sessions of a draining or lost one.
     const goesOn = ({ session: { state, worker } }: Plan) =>
       state === 'running' && takers.some(({ name, takes }) => name === worker && takes)
@@ -173,18 +193,41 @@ class Play {
     this.#waiting = left
   }
 
-  #begin({ session: { id, group }, leftMs }: Plan, worker: string, at: number): void {
+  /** Returns a clause on the limit that held up a session; null: none did. */
+  whyWaits({ id }: ForecastSession): string | null {
+    const limit = this.#heldUp.get(id)
+    if (limit === undefined) return null
+    const whose = limit.team === '' ? 'the fleet' : `the team ${limit.team}`
+    return limit.isFull ? `${whose} has reached its limit of the day` : `${whose} will reach its limit of the day`
+  }
+
+  #begin({ session: { id, group, team }, leftMs, tokens, cost }: Plan, worker: string, at: number): void {
     const end = at + leftMs
+    this.#uses.push({ team, at: end, tokens, cost })
     this.#ends.set(id, end)
     this.#busy.set(worker, [...(this.#busy.get(worker) ?? []), end])
     this.#groups.set(group, [...(this.#groups.get(group) ?? []), end])
   }
 
-  #mayBegin({ notBefore, deadline, hasBegun, state, after, group }: ForecastSession, at: number): boolean {
+  #mayBegin(session: ForecastSession, at: number): boolean {
+    const { id, notBefore, deadline, hasBegun, state, after, group, team } = session
     if (notBefore !== null && notBefore > at) return false
     if (!hasBegun && deadline !== null && deadline < at) return false
     if (state === 'held' && (this.#ends.get(after ?? '') ?? Number.POSITIVE_INFINITY) > at) return false
-    return countAt(this.#groups.get(group), at) < this.#perRepository
+    const limit = this.#limits.find(each => (each.team === '' || each.team === team) && this.#isFull(each, at))
+    if (limit !== undefined) this.#heldUp.set(id, limit)
+    return limit === undefined && countAt(this.#groups.get(group), at) < this.#perRepository
+  }
+
+  /** True if a limit is reached on the day of `at`: this one or the next. */
+  #isFull({ team, tokens, cost, usedTokens, usedCost, endsAt }: DayLimitNow, at: number): boolean {
+    const isToday = at < endsAt.getTime()
+    const uses = this.#uses.filter(
+      use => (team === '' || use.team === team) && use.at <= at && (isToday || use.at >= endsAt.getTime()),
+    )
+    const sum = (of: 'tokens' | 'cost', before: number) =>
+      uses.reduce((all, use) => all + use[of], isToday ? before : 0)
+    return (tokens !== null && sum('tokens', usedTokens) >= tokens) || (cost !== null && sum('cost', usedCost) >= cost)
   }
 
   /** Returns the next time at which anything can change; null: none. */
@@ -193,6 +236,7 @@ class Play {
       ...this.#ends.values(),
       ...this.#waiting.map(({ session }) => session.notBefore),
       ...this.#takers.map(({ pausedUntil }) => pausedUntil),
+      ...this.#limits.map(({ endsAt }) => endsAt.getTime()),
     ]
     return moments.reduce<number | null>(
       (next, moment) => (moment !== null && moment > at && (next === null || moment < next) ? moment : next),
@@ -228,7 +272,10 @@ function usualTimes(history: ForecastFacts['history'], ofAll: number): (repo: st
 }
 
 function medianOf(durations: readonly number[]): Forecast['usual'] {
-  const sorted = durations.toSorted((a, b) => a - b)
-  const middle = sorted[Math.floor((sorted.length - 1) / 2)]
-  return middle === undefined ? null : { medianMs: Math.max(middle, 1), of: sorted.length }
+  return durations.length === 0 ? null : { medianMs: Math.max(middleOf(durations), 1), of: durations.length }
+}
+
+/** Returns the lower median; 0: no values. */
+function middleOf(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? 0
 }

@@ -9,6 +9,7 @@ import { describeOutcome } from '../tell/words/outcome.ts'
 import { oneLine } from '../tell/words/safe-text.ts'
 import type { Sql } from './database.ts'
 import type { ForecastFacts, ForecastSession } from './forecast.ts'
+import { dayLimits } from './limits.ts'
 import { SCHEMA } from './schema.ts'
 import { type FleetState, TEMPLATE } from './store.ts'
 
@@ -278,12 +279,14 @@ export async function forecastFacts(
   const [{ now, open } = { now: 0, open: 0 }] = await sql<{ now: number; open: number }>(
     `select ${ms('clock_timestamp()')} as now, (select count(*)::int from ${SCHEMA}.session where state in ('running', 'waiting', 'held')) as open`,
   )
-  const history = await sql<{ repo: string; durationMs: number }>(
-    `select repo, ${ms(`s.ended_at`)} - ${ms(BEGUN)} as "durationMs" from ${SCHEMA}.session s
+  const used = (what: string) =>
+    `case when jsonb_typeof(progress -> '${what}') = 'number' then (progress -> '${what}')::float8 else 0 end`
+  const history = await sql<ForecastFacts['history'][number]>(
+    `select repo, ${ms(`s.ended_at`)} - ${ms(BEGUN)} as "durationMs", ${used('tokens')} as tokens, ${used('cost')} as cost from ${SCHEMA}.session s
      where state = 'ended' and ended_at > now() - interval '14 days' and events > 0 order by ended_at desc limit 500`,
   )
   const sessions = await sql<ForecastSession>(
-    `select id, team || chr(10) || repo as "group", repo, state, tags, ${TEMPLATE}, after, worker, ${ms('not_before')} as "notBefore",
+    `select id, team || chr(10) || repo as "group", team, repo, state, tags, ${TEMPLATE}, after, worker, ${ms('not_before')} as "notBefore",
        ${ms('deadline')} as deadline, priority, events > 0 as "hasBegun",
        coalesce((select b.state in ('cancelled', 'dead') or (b.state = 'ended' and b.outcome ->> 'kind' <> 'done')
          from ${SCHEMA}.session b where b.id = s.after), s.after is not null) as "isHeldForGood",
@@ -299,6 +302,7 @@ export async function forecastFacts(
     history,
     sessions,
     beyond: Math.max(0, open - sessions.length),
+    limits: await dayLimits(sql),
     workers: workers.map(({ name, slots, tags, repos, templates, drains, problem, login }) => ({
       name,
       slots,

@@ -3,7 +3,7 @@ import type { FetchOptions, JobWithMetadata, PgBoss } from 'pg-boss'
 import { USUAL_TEMPLATE } from '../modes/registry.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { JOB_VERSION } from './jobs.ts'
-import { bossOver, type FleetTerms, QUEUE_SCHEMA, SCHEMA } from './schema.ts'
+import { bossOver, type FleetTerms, QUEUE_SCHEMA, SCHEMA, TEAM_OF_LANE } from './schema.ts'
 
 /** A job of pg-boss: a session and the attempt. */
 export interface Claim {
@@ -170,13 +170,15 @@ export class FleetQueue implements AsyncDisposable {
   }
 }
 
-/** Returns the lanes with work for such a worker, of its login's teams, in search order. */
+/** Returns the lanes with work for such a worker, of its login's teams that may spend more today, in search order. */
 async function lanesFor(sql: Sql, { tags, templates }: Able): Promise<string[]> {
   const lanes = await sql<{ name: string; priority: number; at: Date }>(
-    `select q.name, first.priority, first.created_on as at from ${QUEUE_SCHEMA}.queue q,
+    `with done as materialized (select team from ${SCHEMA}.day_limits() where is_full)
+     select q.name, first.priority, first.created_on as at from ${QUEUE_SCHEMA}.queue q,
        lateral (select priority, created_on from ${QUEUE_SCHEMA}.job j
          where j.name = q.name and j.state < 'active' and not j.blocked and j.start_after <= now()
-         order by priority desc, created_on limit 1) first`,
+         order by priority desc, created_on limit 1) first
+     where not exists (select from done where team in ('', ${TEAM_OF_LANE}))`,
   )
   const all = lanes.flatMap(row => {
     const lane = laneNamed(row.name)

@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { FUNCTIONS_3 } from './functions.ts'
+import { type DayLimitChange, LIMITS_4, setDayLimits } from './limits.ts'
 
 /** Schemas of codemachine's and of pg-boss's tables. */
 export const SCHEMA = 'codemachine'
@@ -27,9 +28,11 @@ export interface FleetTerms {
   leaseSeconds: number
   /** Most sessions of one repository at once. */
   perRepository: number
+  /** Time of day in UTC at which a day of the limits begins: `18:00`. */
+  dayBegins: string
 }
 
-const USUAL_TERMS: FleetTerms = { leaseSeconds: 60, perRepository: 4 }
+const USUAL_TERMS: FleetTerms = { leaseSeconds: 60, perRepository: 4, dayBegins: '00:00' }
 
 /** The statements of each schema version, from the previous one. Never change a released one. */
 const VERSIONS: readonly string[] = [
@@ -155,6 +158,7 @@ alter table ${SCHEMA}.worker add column templates text[] not null default '{}';
 alter table ${SCHEMA}.session drop column queue;
 `,
   FUNCTIONS_3,
+  LIMITS_4,
 ]
 
 /** The results of the setup, a sentence each. */
@@ -168,10 +172,15 @@ interface SetUp {
  * Creates or updates the schema; a repetition changes nothing. Throws a `UserError` for a newer schema or a too old
  * database.
  * @param teams names of teams whose roles are made
+ * @param limits changes of what may be spent in a day
  */
 export async function setUp(
   database: Database,
-  { terms, teams }: { terms: Partial<FleetTerms>; teams: readonly string[] },
+  {
+    terms,
+    teams,
+    limits = [],
+  }: { terms: Partial<FleetTerms>; teams: readonly string[]; limits?: readonly DayLimitChange[] },
 ): Promise<SetUp> {
   await refuseOldServer(database)
   await refuseWithoutRights(database)
@@ -194,9 +203,11 @@ export async function setUp(
       )
     }
     await sql(
-      `update ${SCHEMA}.term set lease_seconds = coalesce($1, lease_seconds), per_repository = coalesce($2, per_repository)`,
-      [terms.leaseSeconds ?? null, terms.perRepository ?? null],
+      `update ${SCHEMA}.term set lease_seconds = coalesce($1, lease_seconds), per_repository = coalesce($2, per_repository),
+         day_begins = coalesce($3, day_begins)`,
+      [terms.leaseSeconds ?? null, terms.perRepository ?? null, terms.dayBegins ?? null],
     )
+    await setDayLimits(sql, limits)
   })
   await database.transaction(async sql => {
     await sql(`select pg_advisory_xact_lock(hashtext('${SCHEMA}'))`)
@@ -261,7 +272,7 @@ const WORKER_COLUMNS = 'name, instance, host, place, version, clock_off_ms, slot
 /** SQL of the login's own teams and no team. Evaluated once per statement. */
 const OWN_TEAMS = '((select codemachine.my_teams())::text[])'
 /** SQL of a lane's team, by its name: `sessions-1.shop/_goal`, `dead.shop`. */
-const TEAM_OF_LANE = `split_part(split_part(name, '/', 1), '.', 2)`
+export const TEAM_OF_LANE = `split_part(split_part(name, '/', 1), '.', 2)`
 
 const POLICIES: Readonly<Record<string, string>> = {
   'codemachine.session': `team = any ${OWN_TEAMS}`,
@@ -281,7 +292,7 @@ const GRANTS: readonly string[] = [
   `grant usage on schema ${SCHEMAS} to ${ALL_ROLES}`,
   `grant select on codemachine.session, codemachine.event, codemachine.ask, codemachine.worker, codemachine.term, codemachine.version to ${ALL_ROLES}`,
   `grant select on codemachine_queue.version, codemachine_queue.queue to ${ALL_ROLES}`,
-  `grant execute on function codemachine.my_teams(), codemachine.is_mine(text), codemachine.sees_all(), codemachine.sees(text) to ${ALL_ROLES}`,
+  `grant execute on function codemachine.my_teams(), codemachine.is_mine(text), codemachine.sees_all(), codemachine.sees(text), codemachine.day_limits() to ${ALL_ROLES}`,
   `grant execute on function codemachine.submit(jsonb, int), codemachine.cancel(text), codemachine.dequeue(text), codemachine.retry(text) to ${SUBMIT}`,
   `grant execute on function codemachine.prunable(float8), codemachine.prune(text[]) to ${SUBMIT}, ${WORK}`,
   `grant insert (session, ask) on codemachine.ask to ${SUBMIT}`,
@@ -358,10 +369,10 @@ export async function fleetTerms({ sql, place }: Database): Promise<FleetTerms> 
         hint: 'Its owner types: codemachine fleet setup',
       },
     )
-  const [row] = await sql<{ lease_seconds: number; per_repository: number }>(
-    `select lease_seconds, per_repository from ${SCHEMA}.term`,
+  const [row] = await sql<FleetTerms>(
+    `select lease_seconds as "leaseSeconds", per_repository as "perRepository", to_char(day_begins, 'HH24:MI') as "dayBegins" from ${SCHEMA}.term`,
   )
-  return row === undefined ? USUAL_TERMS : { leaseSeconds: row.lease_seconds, perRepository: row.per_repository }
+  return row ?? USUAL_TERMS
 }
 
 /** Returns the executor for pg-boss's statements. */

@@ -88,7 +88,12 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`with a database${WITHOUT_POSTGRES}`, (
     const again = await fleet('setup', '--queue', url, '--json')
     expect([again.exitCode, JSON.parse(again.stdout)]).toEqual([
       0,
-      expect.objectContaining({ done: [], problems: [], terms: { leaseSeconds: 30, perRepository: 2 } }),
+      expect.objectContaining({
+        done: [],
+        problems: [],
+        terms: { leaseSeconds: 30, perRepository: 2, dayBegins: '00:00' },
+        limits: [],
+      }),
     ])
     // The queue that is there already goes by a lease that is changed.
     await fleet('setup', '--queue', url, '--lease', '90s')

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ForecastSession, type ForecastWorker, forecastOf } from '../../src/fleet/forecast.ts'
+import type { DayLimitNow } from '../../src/fleet/limits.ts'
 
 const MINUTE = 60_000
 const NOW = Date.UTC(2026, 10, 20, 22)
@@ -7,6 +8,7 @@ const NOW = Date.UTC(2026, 10, 20, 22)
 const session = (id: string, change: Partial<ForecastSession> = {}): ForecastSession => ({
   id,
   group: 'app',
+  team: '',
   repo: 'git@host:team/app.git',
   state: 'waiting',
   priority: 0,
@@ -33,15 +35,15 @@ const worker = (name: string, change: Partial<ForecastWorker> = {}): ForecastWor
   ...change,
 })
 
-const hour = [{ repo: 'git@host:team/app.git', durationMs: 60 * MINUTE }]
+const hour = [{ repo: 'git@host:team/app.git', durationMs: 60 * MINUTE, tokens: 3_000, cost: 0 }]
 
 /** In minutes from now on. */
 function forecast(
   sessions: ForecastSession[],
   workers: ForecastWorker[],
-  { history = hour, perRepository = 9, by = 24 * 60 } = {},
+  { history = hour, perRepository = 9, by = 24 * 60, limits = [] as DayLimitNow[] } = {},
 ) {
-  const facts = { now: NOW, history, sessions, workers, perRepository, beyond: 0 }
+  const facts = { now: NOW, history, sessions, workers, perRepository, beyond: 0, limits }
   const { done, late, usual } = forecastOf(facts, NOW + by * MINUTE)
   const minutes = (at: number | null) => (at === null ? null : Math.round((at - NOW) / MINUTE))
   return {
@@ -72,7 +74,8 @@ test('without a session that has ended lately nothing is foretold', () => {
 
 test('a repository takes as long as its own sessions did, and one with few of them as long as all', () => {
   const other = 'git@host:team/slow.git'
-  const of = (repo: string, ...minutes: number[]) => minutes.map(each => ({ repo, durationMs: each * MINUTE }))
+  const of = (repo: string, ...minutes: number[]) =>
+    minutes.map(each => ({ repo, durationMs: each * MINUTE, tokens: 0, cost: 0 }))
   const history = [...of('git@host:team/app.git', 10, 20, 90), ...of(other, 300, 310)]
   const { done } = forecast([session('a'), session('b', { repo: other })], [worker('w', { slots: 2 })], { history })
   expect(done).toEqual([
@@ -151,4 +154,33 @@ test('what no worker takes is said with why', () => {
   ])
   const late = [session('a'), session('b', { deadline: NOW + 30 * MINUTE })]
   expect(forecast(late, [worker('w')]).late).toEqual([['b', null, 'it will not start before its deadline']])
+})
+
+test('a team at its limit begins nothing before its day ends, and then has a new one', () => {
+  const limit = {
+    team: 'shop',
+    cost: null,
+    usedTokens: 0,
+    usedCost: 0,
+    isFull: false,
+    endsAt: new Date(NOW + 240 * MINUTE),
+  }
+  const shop = (id: string) => session(id, { team: 'shop' })
+  const sessions = [shop('a'), shop('b'), shop('c'), shop('d'), shop('e'), session('other')]
+  const limits = [{ ...limit, tokens: 5_000 }]
+  const foretold = forecast(sessions, [worker('w')], { limits, by: 370 })
+  expect(foretold.done).toEqual([
+    ['a', 60],
+    ['b', 120],
+    ['other', 180],
+    ['c', 300],
+    ['d', 360],
+  ])
+  expect(foretold.late).toEqual([['e', null, 'the team shop will reach its limit of the day']])
+  const now = [{ ...limit, tokens: 5_000, usedTokens: 5_000, isFull: true }]
+  expect(forecast([shop('a')], [worker('w')], { limits: now, by: 200 }).late).toEqual([
+    ['a', null, 'the team shop has reached its limit of the day'],
+  ])
+  const cost = [{ ...limit, team: '', tokens: null, cost: 1, usedCost: 2, isFull: true }]
+  expect(forecast([session('a')], [worker('w')], { limits: cost }).done).toEqual([['a', 300]])
 })

@@ -58,16 +58,16 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       const shape = await database.sql(SHAPE)
       expect(await setUp(database, { terms: {}, teams: ['again'] })).toEqual({ done: [], problems: [] })
       expect(await database.sql(SHAPE)).toEqual(shape)
-      expect(await fleetTerms(database)).toEqual({ leaseSeconds: 30, perRepository: 4 })
+      expect(await fleetTerms(database)).toEqual({ leaseSeconds: 30, perRepository: 4, dayBegins: '00:00' })
     })
 
     test('by a newer codemachine brings it to its version, and all that was in it is gone on with', async () => {
       const url = await cluster.database()
       await cluster.ask(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
-      await expect(fleetTerms(database)).rejects.toThrow(/has schema version 1, but this codemachine needs version 3/)
+      await expect(fleetTerms(database)).rejects.toThrow(/has schema version 1, but this codemachine needs version 4/)
       const { done } = await setUp(database, { terms: {}, teams: [] })
-      expect(done).toContain('The schema codemachine was updated from version 1 to 3.')
+      expect(done).toContain('The schema codemachine was updated from version 1 to 4.')
       const terms = await fleetTerms(database)
       const queue = await openQueue(database, terms, () => {})
       await using fleet = { url, database, terms, queue, [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose]() }
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       await append(fleet.database, await takeOne(fleet, taker('w')), 1, ['a'], null)
       await setUp(fleet.database, { terms: { perRepository: 9 }, teams: [] })
       expect(await rowOf(fleet, id)).toMatchObject({ state: 'running', events: '1' })
-      expect(await fleetTerms(fleet.database)).toEqual({ leaseSeconds: 10, perRepository: 9 })
+      expect(await fleetTerms(fleet.database)).toEqual({ leaseSeconds: 10, perRepository: 9, dayBegins: '00:00' })
     })
 
     test('at the same time is one after the other', async () => {

@@ -561,6 +561,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   'fleet setup': [
     ['fleet setup --queue postgres://owner@db.example/fleet', ''],
     ['fleet setup --team shop', 'with a team, whose members alone see its sessions'],
+    ['fleet setup --tokens-per-day shop=50M', 'what that team may use in a day'],
   ],
   'fleet doctor': [
     ['fleet doctor', ''],

@@ -7,7 +7,7 @@ import { isEvent, upgradeEvent } from '../../core/events/checks.ts'
 import type { EventOf, Recorded } from '../../core/events/events.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { fold } from '../../core/state/fold.ts'
-import { emptyState, type SessionState } from '../../core/state/state.ts'
+import { emptyState, type SessionState, sessionTokens } from '../../core/state/state.ts'
 import type { TemplateKinds } from '../../core/template.ts'
 import { FolderChanges, pathExists } from '../../platform/files.ts'
 
@@ -278,11 +278,14 @@ export async function hasEnded(journal: string, session: string, templates: Temp
 }
 
 /** Returns the progress of a session, for lists. */
-export function progressOf({ roundsUsed, limits, running, waiting }: SessionState): object {
+export function progressOf(session: SessionState): object {
+  const { roundsUsed, limits, running, waiting, cost } = session
   return {
     round: running?.round ?? roundsUsed,
     rounds: limits.rounds,
     waiting: waiting === null ? null : { until: waiting.until, reason: waiting.reason },
+    tokens: sessionTokens(session),
+    cost: cost.amount,
   }
 }
 

@@ -1,6 +1,7 @@
 import { UserError } from '../../../base/errors.ts'
 import { fleetDatabase, readyDatabase } from '../../../fleet/fleet.ts'
 import { type Forecast, forecastOf } from '../../../fleet/forecast.ts'
+import type { DayLimitNow } from '../../../fleet/limits.ts'
 import {
   countStates,
   FLEET_STATES,
@@ -18,7 +19,16 @@ import { FleetCopies, followCopy } from '../../../fleet/view.ts'
 import { readSession } from '../../../project/watch/status.ts'
 import { askWhoRuns } from '../../../session/records/run-lock.ts'
 import { SHELL_HINTS, type StateHints } from '../../../tell/words/names.ts'
-import { formatCount, formatDayAndTime, formatMoment, formatNumber, formatSpan } from '../../../tell/words/numbers.ts'
+import {
+  formatCost,
+  formatCount,
+  formatDayAndTime,
+  formatMoment,
+  formatNumber,
+  formatSpan,
+  formatTokens,
+  shortNumber,
+} from '../../../tell/words/numbers.ts'
 import { oneLine, safeText, titleLine } from '../../../tell/words/safe-text.ts'
 import { type SessionReport, stateInWords } from '../../../tell/words/status.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -57,6 +67,7 @@ export async function fleetStatus(
       database: database.place,
       counts,
       workers,
+      limits: facts.limits,
       dead: dead.map(({ id, repo, reason }) => ({ id, repo, reason })),
       forecast: {
         by: moment(forecast.by),
@@ -74,6 +85,7 @@ export async function fleetStatus(
     `The fleet at ${database.place}`,
     `sessions   ${running} running, ${waiting} waiting, ${held} held, ${ended} ended (${done} done), ${cancelled} cancelled, ${counts.dead} dead`,
     ...workerLines(workers, facts.now),
+    ...limitLines(facts.limits, facts.now),
     ...forecastLines(forecast, facts),
     ...dead.map(
       ({ id, reason }, at) =>
@@ -115,6 +127,18 @@ function loginInWords({ login }: Pick<FleetWorker, 'login'>, now: number): strin
     ...(windows.length === 0 ? [] : [`login: ${windows.join(', ')}`]),
     ...(paused > now ? [`takes no sessions before ${formatMoment(paused, now)}`] : []),
   ].join('; ')
+}
+
+function limitLines(limits: readonly DayLimitNow[], now: number): string[] {
+  const rows = limits.map(({ team, tokens, cost, usedTokens, usedCost, isFull, endsAt }) => [
+    team === '' ? 'all' : said(team),
+    [
+      ...(tokens === null ? [] : [`${shortNumber(usedTokens)} of ${formatTokens(tokens)}`]),
+      ...(cost === null ? [] : [`cost ${formatCost(usedCost)} of ${formatCost(cost)}`]),
+    ].join(', '),
+    isFull ? `full: no session starts before ${formatMoment(endsAt.getTime(), now)}` : 'today',
+  ])
+  return inColumns(rows).map((line, at) => `${at === 0 ? 'limits   ' : '         '}  ${line}`)
 }
 
 function forecastLines(

@@ -93,6 +93,19 @@ function addFleetSetup(fleet: Command, does: Does): void {
         'make the role of a team, whose members alone see its sessions; may be repeated',
       ).argParser(eachTyped),
     )
+    .addOption(
+      new Option(
+        '--tokens-per-day <limit>',
+        'what a team may use, such as shop=50M; 200M for the whole fleet, off for no limit; may be repeated',
+      ).argParser(eachTyped),
+    )
+    .addOption(
+      new Option(
+        '--cost-per-day <limit>',
+        'the same for the cost, by the prices of the workers, such as shop=20; may be repeated',
+      ).argParser(eachTyped),
+    )
+    .option('--day-begins <time>', 'when such a day begins, in UTC (00:00)')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./setup.ts')).fleetSetup))
   withQueue(fleet.command('doctor'))

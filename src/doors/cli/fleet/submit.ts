@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
 import { MOST_GATES } from '../../../core/events/outcome.ts'
 import { readyDatabase } from '../../../fleet/fleet.ts'
+import { dayLimits } from '../../../fleet/limits.ts'
 import { MOST_NIGHT_BYTES, type NightRow, readNight } from '../../../fleet/night.ts'
 import { problemOfRepo } from '../../../fleet/repos.ts'
 import { submit as submitAll } from '../../../fleet/store.ts'
@@ -20,7 +21,7 @@ import {
 import { secretInBy } from '../../../modes/flow/start/prepare.ts'
 import { readBoundedText } from '../../../platform/files.ts'
 import { redactorOfEnvironment } from '../../../project/world.ts'
-import { formatCount } from '../../../tell/words/numbers.ts'
+import { formatCount, formatMoment } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import { findGit } from '../../../workspace/git/find-git.ts'
 import { findRepository, runGit, withoutGitVariables } from '../../../workspace/git/git.ts'
@@ -72,7 +73,15 @@ export async function submit(context: CliContext, words: readonly string[], flag
     rows.map(({ submission }) => submission),
   )
   if (flags.json) context.stdout.write(`${JSON.stringify({ sessions: ids.map((id, at) => nameAnd(rows[at], id)) })}\n`)
-  else context.stdout.write(whatIsSubmitted(rows, ids))
+  else {
+    const teams = new Set(['', ...rows.map(({ submission }) => submission.team)])
+    const spent = (await dayLimits(database.sql)).filter(({ team, isFull }) => isFull && teams.has(team))
+    context.stdout.write(whatIsSubmitted(rows, ids))
+    for (const { team, endsAt } of spent)
+      context.stdout.write(
+        `${team === '' ? 'The fleet' : `The team ${team}`} has reached its limit of the day: no session starts before ${formatMoment(endsAt.getTime(), context.clock.now())}.\n`,
+      )
+  }
   return 0
 
   async function rowsOfFile(): Promise<NightRow[]> {
@@ -186,7 +195,7 @@ function wishOf(flags: SubmitFlags, { now }: WishChecks): Partial<Wish> {
 }
 
 /** What a flag says; a `UserError` if it cannot be. */
-function typed<T>(flag: string, type: v.GenericSchema<unknown, T>, text: string | undefined): T | undefined {
+export function typed<T>(flag: string, type: v.GenericSchema<unknown, T>, text: string | undefined): T | undefined {
   if (text === undefined) return undefined
   const meanings = /^-?\d+$/.test(text) ? [text, Number(text)] : [text]
   for (const meaning of meanings) {
