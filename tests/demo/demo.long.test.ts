@@ -177,6 +177,21 @@ test('a demo that is stopped says that it cannot be resumed, and names only comm
   })
 })
 
+test('after a queued prompt the last lines of a demo still show its own session', async () => {
+  await using place = await makePlace('')
+  await using running = startCodemachine(place, ['demo', '--fast', '--json'], { env: { TMPDIR: place.root } })
+  const { session } = await running.event('contract-drafted')
+  const [project = ''] = await Array.fromAsync(glob(join(place.root, 'codemachine-demo-*/linkcheck')))
+  const [records = ''] = await Array.fromAsync(glob(join(place.home, '.codemachine/demo/*')))
+  const ask = (...args: string[]) =>
+    codemachine({ ...place, directory: project }, args, { env: { CODEMACHINE_HOME: records } })
+  expect((await ask('queue', 'add', 'Say hello.')).exitCode).toBe(0)
+  expect((await ask('skip')).exitCode).toBe(0)
+  await running.event('session-created', each => each.session !== session)
+  running.signal('SIGINT')
+  expect((await running.ended).stderr).toMatch(new RegExp(`^Its session: .*/codemachine logs ${session}$`, 'm'))
+})
+
 /** Replays each recorded round of a night, and compares what it shows with what was shown then. */
 async function replaysAsItWas(place: TestPlace, events: readonly Recorded[]): Promise<void> {
   const engine = await engineNamed('replay').open(await setupIn(place))

@@ -7,7 +7,8 @@ import type { Script } from '../../../demo/model/reply.ts'
 import { startScriptedModel } from '../../../demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../../demo/project.ts'
 import { inHome } from '../../../platform/files.ts'
-import { rootOf } from '../../../session/records/records.ts'
+import { placesOf } from '../../../project/world.ts'
+import { openRecords, rootOf } from '../../../session/records/records.ts'
 import { wrapLine } from '../../../tell/words/cells.ts'
 import { shellWord } from '../../../tell/words/commands.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
@@ -63,14 +64,14 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
     `A scripted model plays the part of a real one; all else is real. It works in ${directory}.`,
   ]
   say(`${greeting.flatMap(line => wrapLine(line, columnsOf(context))).join('\n')}\n`)
-  const exitCode = await shown.play(
-    { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true },
-    { ...runFlags, keepAwake: false, verify: ['node --test'] },
-  )
+  const inDemo: CliContext = { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true }
+  const exitCode = await shown.play(inDemo, { ...runFlags, keepAwake: false, verify: ['node --test'] })
+  const [first, ...queued] = await (await openRecords(placesOf(inDemo, directory))).sessions()
+  const made = { root, directory, records, session: queued.length === 0 ? null : (first ?? null) }
   say(
     exitCode === 0
-      ? await howToLook(context, { root, directory, records, look: shown.look })
-      : `\nThe demo ends here. A demo cannot be resumed; the same command begins another.\n${await howToSee(context, { root, directory, records }, ['logs'])}`,
+      ? await howToLook(context, { ...made, look: shown.look })
+      : `\nThe demo ends here. A demo cannot be resumed; the same command begins another.\n${await howToSee(context, made, ['logs'])}`,
   )
   return exitCode
 }
@@ -126,7 +127,7 @@ ${nowYours(context)}`
 /** The lines of commands that look at the session. Its records lie in a home of their own, and so does the program that names this. */
 async function howToSee(
   context: CliContext,
-  { root, directory, records }: Shown,
+  { root, directory, records, session }: Shown,
   commands: readonly (keyof typeof LOOKS)[],
 ): Promise<string> {
   const program = join(records, 'codemachine')
@@ -136,7 +137,10 @@ cd ${shellWord(directory)} && CODEMACHINE_HOME=${shellWord(records)} exec ${ownC
 `
   await mkdir(records, { recursive: true })
   await writeFile(program, text, { mode: 0o700 })
-  const lines = commands.map(command => `${LOOKS[command]}: ${typed(program, context)} ${command}`)
+  const lines = commands.map(command => {
+    const ofSession = session === null ? command : command.replace(/^\w+/, name => `${name} ${session}`)
+    return `${LOOKS[command]}: ${typed(program, context)} ${ofSession}`
+  })
   return [...lines, `To remove it: rm -r ${shellWord(root)} ${typed(records, context)}`].join('\n')
 }
 
@@ -152,6 +156,8 @@ interface Shown {
   root: string
   directory: string
   records: string
+  /** The demo's own session, where a queued prompt began a newer one; null: it is the newest. */
+  session: string | null
 }
 
 /** How to begin in a project of one's own: with the program's name, where this was typed, else after it is installed. */
