@@ -78,7 +78,7 @@ export interface Doing {
   words: string
   /** A shorter form: `npm test`. */
   short: string
-  /** Elapsed or remaining time: `0:42`, `(4:10 left)`. */
+  /** Elapsed or remaining time: `0:42`, `(4:10 left)`, `(Start in 4:10)`. */
   time: string | null
   /** The request for afterwards: `stopping after this round`. */
   next: string | null
@@ -134,24 +134,26 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
 
 /** Returns the time until it continues by itself; null: it does not, or not within an hour. */
 function leftOfHold({ holdEnd }: SessionState, now: number): string | null {
-  return holdEnd?.how === 'goes-on' ? hurryTo(holdEnd.at, now) : null
+  return holdEnd?.how === 'goes-on' ? hurryTo('continues', holdEnd.at, now) : null
 }
 
-/** Formats the time that a person has left; null: there is no need to hurry, as while somebody watches. */
-function hurryTo(until: number, now: number): string | null {
-  return until - now > HOUR_MS ? null : clockLeft(until, now)
+/** Formats what happens without a person, and when: `(Yes in 4:10)`; null: no need to hurry, as while somebody watches. */
+function hurryTo(what: string, until: number, now: number): string | null {
+  return until - now > HOUR_MS ? null : `(${what} in ${clock(until, now)})`
 }
 
 const HOUR_MS = 3_600_000
+const LABEL_CHARS = 24
 
-/** Formats `(4:10 left)`, rounded up to a second. */
-function clockLeft(until: number, now: number): string {
-  return `(${formatClock(Math.ceil((until - now) / 1000) * 1000)} left)`
+/** Formats the time until then, rounded up to a second: `4:10`. */
+function clock(until: number, now: number): string {
+  return formatClock(Math.ceil((until - now) / 1000) * 1000)
 }
 
 function deciding(state: SessionState, now: number): DoingNow {
   const { decision } = state
-  const time = decision === null || decision.default === null ? null : hurryTo(decision.until, now)
+  const usual = decision?.choices.find(({ id }) => id === decision.default)
+  const time = decision && usual ? hurryTo(titleLine(usual.label, LABEL_CHARS), decision.until, now) : null
   return isPlanShown(state)
     ? { kind: 'held', words: 'asks you about the plan', short: 'asks you', time }
     : { kind: 'held', words: 'asks you', short: 'asks you', time }
@@ -160,7 +162,7 @@ function deciding(state: SessionState, now: number): DoingNow {
 function waiting(state: SessionState, now: number): DoingNow {
   const until = waitEndOf(state) ?? now
   const moment = `until ${shortMoment(until, now)}`
-  const time = clockLeft(until, now)
+  const time = `(${clock(until, now)} left)`
   // It ends as soon as the provider answers.
   if (state.waiting?.reason === 'provider-away')
     return { kind: 'waiting', words: 'waiting for the provider', short: 'provider down', time }

@@ -69,7 +69,7 @@ test.each<[string, SessionEvent[]]>([
   ['winding down: review 1 3:50', [started, ended, sampleEvents['review-started'], windingDown]],
   ['waiting until 05:02 (6:17:00 left)', [started, turn, ended, waiting]],
   ['waiting for the provider (6:17:00 left)', [started, turn, ended, { ...waiting, reason: 'provider-away' }]],
-  ['asks you (6:08 left)', [started, turn, ended, asked]],
+  ['asks you (Keep SQLite in 6:08)', [started, turn, ended, asked]],
   ['asks you', [started, turn, ended, { ...asked, default: null }]],
   [
     'asks you',
