@@ -14,11 +14,13 @@ export interface Shot {
   part?: readonly [from: RegExp | null, to: RegExp]
 }
 
-/** A picture of a page, as `NAME-light.png` and `NAME-dark.png`: of a view of `codemachine web` on a phone; `of` left out: of the report. */
+/** A picture of a page, as `NAME-light.png` and `NAME-dark.png`: of a view of `codemachine web`; `of` left out: of the report. */
 export interface PageStep {
   page: string
   label: string
   of?: 'now' | 'live'
+  /** In a window of 1,280 px; left out: on a phone of 390 px. */
+  wide?: true
 }
 
 /** What a person does, waits to see (on the screen, or with what has scrolled away), or what the model goes on with. */
@@ -169,6 +171,7 @@ const GALLERY: readonly Tour[] = [
       { until: /^\? Q1/m },
       { shot: 'question', label: 'A question of the agent, above the input field', small: true },
       { page: 'web-now', of: 'now', label: 'The page on a phone: what needs you comes first, and one tap answers' },
+      { page: 'web-now-wide', of: 'now', wide: true, label: 'The page on a computer: all sessions of this machine' },
       { press: 'tab' },
       { until: /Until you answer/ },
       { shot: 'question-open', label: 'The question after Tab: a digit answers it' },
@@ -180,6 +183,7 @@ const GALLERY: readonly Tour[] = [
       { until: /running/ },
       { shot: 'work', label: 'The agent at work: what it says, does and changes', small: true },
       { page: 'web-live', of: 'live', label: 'A session on the page: what the agent says and does now' },
+      { page: 'web-live-wide', of: 'live', wide: true, label: 'A session on the page of a computer' },
       { press: 'ctrl+t' },
       { until: /T2 +Check/ },
       { shot: 'checklist', label: 'The tasks of the session' },

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Browser } from 'playwright-core'
@@ -14,6 +15,7 @@ import { type PageStep, type Shot, type Size, type Step, TOURS, type Tour } from
 
 // `node scripts/pictures.ts [NAME or NAME-80x24 …]`: runs codemachine in real pseudo-terminals (build first) and writes what is seen
 // there to docs/pictures: as NAME-light.svg and NAME-dark.svg, those of the gallery as NAME-80x24.svg and so on.
+// `node scripts/pictures.ts --before COMMIT`: draws none; writes a page that shows each beside what that commit's program drew.
 const FOLDER = 'docs/pictures'
 /** For how long a run may take until its picture is taken, on a machine that is busy with others. */
 const LIFE_MS = 300_000
@@ -24,6 +26,7 @@ const SIZES: readonly Size[] = [
   { columns: 80, rows: 24 },
   { columns: 120, rows: 40 },
 ]
+const IS_PICTURE = /\.(?:svg|png)$/
 const SMALL: Size = { columns: 40, rows: 10 }
 /** Where this machine keeps the project, which is nobody's concern. */
 const TEMPORARY = /\/\S*codemachine-(test|demo)-\w{6}/
@@ -45,6 +48,11 @@ interface Take {
   suffix: string
 }
 
+const [option, commit] = process.argv.slice(2)
+if (option === '--before') {
+  process.stdout.write(`${await beforeAndAfter(commit ?? 'HEAD')}\n`)
+  process.exit()
+}
 const wanted = process.argv.slice(2)
 const takes = TOURS.flatMap(takesOf)
 const names = [...new Set(TOURS.flatMap(({ steps }) => steps.map(nameOf)).filter(name => name !== null))]
@@ -82,6 +90,28 @@ function galleryPage(): string {
     }),
   )
   return `${GALLERY_HEAD}\n${shown.join('\n')}`
+}
+
+/** Writes the pictures of a commit and those of today side by side, as one page in a temporary folder. Returns its path. */
+async function beforeAndAfter(before: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'codemachine-pictures-'))
+  const git = (...args: string[]) => execFileSync('git', args, { maxBuffer: 100_000_000 })
+  const old = String(git('ls-tree', '--name-only', before, `${FOLDER}/`)).split('\n')
+  await Promise.all([mkdir(join(folder, 'before')), cp(FOLDER, join(folder, 'after'), { recursive: true })])
+  for (const path of old.filter(each => IS_PICTURE.test(each)))
+    await writeFile(join(folder, 'before', basename(path)), git('show', `${before}:${path}`))
+  const [left, right] = await Promise.all(['before', 'after'].map(side => readdir(join(folder, side))))
+  const names = [...new Set([...(left ?? []), ...(right ?? [])])].filter(each => IS_PICTURE.test(each)).sort()
+  const cell = (side: string, all: readonly string[] = [], name: string) =>
+    `<td>${all.includes(name) ? `<img src="${side}/${name}" alt="${name}, ${side}">` : 'none'}</td>`
+  const rows = names.map(name => `<tr><th>${name}</th>${cell('before', left, name)}${cell('after', right, name)}</tr>`)
+  const page = join(folder, 'index.html')
+  const style = '<style>img{width:100%}td{width:45%;vertical-align:top}</style>'
+  await writeFile(
+    page,
+    `<!doctype html><meta charset="utf-8"><title>Before and after</title>${style}<table>${rows.join('\n')}</table>\n`,
+  )
+  return page
 }
 
 /** What a step of a tour writes. */
@@ -188,7 +218,9 @@ async function takePage(place: TestPlace, each: Take, step: PageStep): Promise<v
   try {
     for (const scheme of SCHEMES) {
       const png =
-        step.of === undefined ? await report(browser, place, each, scheme) : await web(browser, place, step.of, scheme)
+        step.of === undefined
+          ? await report(browser, place, each, scheme)
+          : await web(browser, place, { ...step, of: step.of }, scheme)
       await write(`${step.page}-${scheme}.png`, png)
     }
   } finally {
@@ -206,11 +238,11 @@ async function report(browser: Browser, place: TestPlace, each: Take, colorSchem
   return await tab.screenshot()
 }
 
-/** A view of the newest session on the page, as a phone shows it. */
+/** A view of the newest session on the page. */
 async function web(
   browser: Browser,
   place: TestPlace,
-  view: NonNullable<PageStep['of']>,
+  { of, wide }: Pick<PageStep, 'wide'> & { of: NonNullable<PageStep['of']> },
   colorScheme: Scheme,
 ): Promise<Buffer> {
   const env = { HOME: place.root, CODEMACHINE_HOME: join(place.root, '.codemachine') }
@@ -223,14 +255,14 @@ async function web(
   const failed = serving.ended.then(({ stderr }) => Promise.reject(new Error(stderr)))
   const context = await browser.newContext({
     colorScheme,
-    viewport: { width: 390, height: 844 },
-    deviceScaleFactor: 2,
+    viewport: wide ? { width: 1280, height: 800 } : { width: 390, height: 844 },
+    deviceScaleFactor: wide ? 1 : 2,
     reducedMotion: 'reduce',
   })
   const tab = await context.newPage()
   await tab.goto(await Promise.race([link, failed]))
   await tab.locator('.card').first().waitFor()
-  if (view === 'live') {
+  if (of === 'live') {
     await tab.locator('.card a').first().click()
     await tab.locator('.row').first().waitFor()
   }
