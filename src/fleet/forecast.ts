@@ -180,10 +180,12 @@ class Play {
     const hasRoom = ({ name, slots, takes, pausedUntil }: Taker) =>
       takes && (pausedUntil === null || pausedUntil <= at) && countAt(this.#busy.get(name), at) < slots
     let free = this.#takers.filter(hasRoom)
+    // What begins now has used nothing yet.
+    const full = this.#limits.filter(each => this.#isFull(each, at))
     const left: Plan[] = []
     for (const plan of this.#waiting) {
       const taker =
-        free.length > 0 && this.#mayBegin(plan.session, at) ? free.find(each => each.isFor(plan.session)) : undefined
+        free.length > 0 && this.#mayBegin(plan.session, at, full) ? free.find(each => each.isFor(plan.session)) : undefined
       if (taker === undefined) left.push(plan)
       else {
         this.#begin(plan, taker.name, at)
@@ -209,12 +211,12 @@ class Play {
     this.#groups.set(group, [...(this.#groups.get(group) ?? []), end])
   }
 
-  #mayBegin(session: ForecastSession, at: number): boolean {
+  #mayBegin(session: ForecastSession, at: number, full: readonly DayLimitNow[]): boolean {
     const { id, notBefore, deadline, hasBegun, state, after, group, team } = session
     if (notBefore !== null && notBefore > at) return false
     if (!hasBegun && deadline !== null && deadline < at) return false
     if (state === 'held' && (this.#ends.get(after ?? '') ?? Number.POSITIVE_INFINITY) > at) return false
-    const limit = this.#limits.find(each => (each.team === '' || each.team === team) && this.#isFull(each, at))
+    const limit = full.find(each => each.team === '' || each.team === team)
     if (limit !== undefined) this.#heldUp.set(id, limit)
     return limit === undefined && countAt(this.#groups.get(group), at) < this.#perRepository
   }
