@@ -185,7 +185,9 @@ class Play {
     const left: Plan[] = []
     for (const plan of this.#waiting) {
       const taker =
-        free.length > 0 && this.#mayBegin(plan.session, at, full) ? free.find(each => each.isFor(plan.session)) : undefined
+        free.length > 0 && this.#mayBegin(plan.session, at, full)
+          ? free.find(each => each.isFor(plan.session))
+          : undefined
       if (taker === undefined) left.push(plan)
       else {
         this.#begin(plan, taker.name, at)
