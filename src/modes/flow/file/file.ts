@@ -1,7 +1,5 @@
-import * as v from 'valibot'
 import { UserError } from '../../../base/errors.ts'
 import { nearestName, quotedName } from '../../../base/text.ts'
-import { MOST_GATES } from '../../../core/events/outcome.ts'
 import {
   memberPath,
   type TomlNode,
@@ -11,17 +9,9 @@ import {
   tomlProgram,
   tomlTree,
 } from '../../../platform/toml.ts'
-import {
-  checkToml,
-  command,
-  line,
-  oneOf,
-  shortDuration,
-  type TomlAbout,
-  table,
-  trueOrFalse,
-  wholeNumber,
-} from '../../../platform/toml-check.ts'
+import { checkToml } from '../../../platform/toml-check.ts'
+import { flowFileSchema, type Written, type WrittenOutput, type WrittenStep } from './flow-schema.ts'
+import { type FlowText, type Mistaken, type ReadPart, withIncluded } from './included.ts'
 import {
   type AgentWork,
   type CommandWork,
@@ -31,22 +21,12 @@ import {
   type FlowStep,
   inOrder,
   type Mistake,
-  MOST_RETRIES,
-  MOST_STEPS,
   type OutputFile,
   type Reference,
-  slugOf,
   stemOf,
   type TemplatePart,
 } from './plan.ts'
-import {
-  firstReference,
-  isVariableName,
-  parseCondition,
-  parseTemplate,
-  type References,
-  VARIABLE_NAME,
-} from './references.ts'
+import { parseCondition, parseTemplate, type References } from './references.ts'
 
 /**
  * A place in a workflow file. `place`: such as `workflow.steps[2].output.path`, counted from 0. `file`: the name of an
@@ -130,12 +110,6 @@ interface FileChecks {
   included?: readonly FlowText[]
 }
 
-/** A file as text; `file`: its name in mistakes. */
-export interface FlowText {
-  file: string
-  text: string
-}
-
 /** A file with mistakes. */
 interface WrongFile {
   mistakes: readonly Mistake[]
@@ -143,191 +117,6 @@ interface WrongFile {
   sound: FlowFile | null
 }
 
-const about = <const Schema extends v.GenericSchema>(schema: Schema, says: TomlAbout) =>
-  v.pipe(schema, v.metadata(says))
-
-/** A text where `{{name}}` would look like a placeholder. */
-const verbatim = <const Schema extends v.GenericSchema>(schema: Schema) => about(schema, { refuse: refusedReference })
-
-function refusedReference(text: string): string | null {
-  const reference = firstReference(text)
-  if (reference === null) return null
-  return `codemachine fills in no ${reference} here. Write the value itself; references work only in the template of an input, and in when`
-}
-
-/** A text without control characters, except tabs and line ends. */
-const text = (description: string, most: number) =>
-  v.pipe(v.string(), v.maxLength(most), v.regex(/^[\P{Cc}\t\r\n]*$/u), v.description(description))
-
-const filePath = (example: string) => verbatim(line(`a path on one line, such as ${JSON.stringify(example)}`, 1000))
-
-const PROMPT_EXAMPLE = 'prompts/review.md'
-const MOST_TEMPLATE = 1024 * 1024
-const MOST_OUTPUTS = 20
-const MOST_INCLUDED = 20
-
-const engine = v.pipe(
-  v.string(),
-  v.regex(/^[a-z][a-z0-9-]{0,39}$/),
-  v.description('"codex", "codemachine", "mock", or another engine, such as "claude"'),
-)
-const model = line('the name of a model, such as "gpt-5"', 200)
-const bin = verbatim(line('the name or path of a program, such as "codex"', 1000))
-const argument = verbatim(line('a text on one line, such as "--color=never"', 1000))
-const agentOfStep = line('the name of one of the tables [agents.NAME]', 200)
-const ENV = 'a workflow file cannot set environment variables; set them in your own shell'
-const OF_ENGINE = 'it is a key of an engine; write it below a line [engines.codex]'
-
-const agents = v.record(
-  v.pipe(
-    v.string(),
-    // It is shown, and begins file names.
-    v.regex(/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N} _.-]{0,58}[\p{L}\p{M}\p{N}_-])?$/u),
-    v.check(name => slugOf(name) !== ''),
-    v.description('letters, digits, "_", "-", "." and single spaces between them, at most 60'),
-  ),
-  table(
-    {
-      engine,
-      model,
-      prompt: about(filePath(PROMPT_EXAMPLE), {
-        missing: `write prompt = ${JSON.stringify(PROMPT_EXAMPLE)}, the path of its instructions`,
-      }),
-    },
-    { hints: { bin: OF_ENGINE, args: OF_ENGINE, env: OF_ENGINE } },
-  ),
-)
-
-const output = table({
-  kind: oneOf(['stdout', 'file']),
-  path: filePath('COMMIT_MESSAGE.md'),
-  append: trueOrFalse,
-  field: v.pipe(
-    v.string(),
-    v.regex(/^[^.\p{Cc}]{1,200}(\.[^.\p{Cc}]{1,200})*$/u),
-    v.description('a field of the answer, such as "notes"'),
-  ),
-})
-
-/** Fields of a step, in the newer form of the file. */
-const stepEntries = {
-  id: about(line('a name of lower-case letters, digits and dashes, such as "run-tests"', 200), { refuse: refusedId }),
-  // A blank one counts as none.
-  description: v.pipe(
-    v.string(),
-    v.regex(/^\P{Cc}{0,500}$/u),
-    v.description('a text on one line of at most 500 characters, such as "commit-message"'),
-  ),
-  agent: agentOfStep,
-  run: verbatim(command),
-  engine,
-  model,
-  prompt: filePath(PROMPT_EXAMPLE),
-  input: table({
-    template: about(text(`a text of at most ${MOST_TEMPLATE} characters`, MOST_TEMPLATE), {
-      missing: 'write template = "…"; the agent gets this text',
-    }),
-  }),
-  schema: filePath('answer.schema.json'),
-  rounds: wholeNumber(1, 1_000),
-  verify: v.pipe(v.array(verbatim(command)), v.maxLength(MOST_GATES)),
-  retries: wholeNumber(0, MOST_RETRIES),
-  approve: trueOrFalse,
-  timeout: shortDuration,
-  when: line('a condition on one line, such as "{{steps.test.exit}} != 0"', 1000),
-  continue_on_error: trueOrFalse,
-  sandbox: oneOf(['read-only']),
-  output: v.union([output, v.pipe(v.array(output), v.maxLength(MOST_OUTPUTS))]),
-}
-
-function refusedId(id: string): string | null {
-  const slug = slugOf(id)
-  if (slug === id) return null
-  const mend = slug === '' ? 'use letters or digits, such as "run-tests"' : `write id = ${quotedName(slug)}`
-  return `is not an id; an id has lower-case letters, digits and single dashes, at most 60; ${mend}`
-}
-
-/** `header`: table of a workflow. `key`: name of a step's agent field. */
-const workflow = (header: string, key: 'agent' | 'use') => {
-  const { agent, ...older } = stepEntries
-  const entries: typeof stepEntries =
-    key === 'agent' ? stepEntries : ({ ...older, use: agent } as unknown as typeof stepEntries)
-  const input = `it belongs below a line [${header}.steps.input]`
-  const output = `it belongs below a line [${header}.steps.output]`
-  const other = `in this form of the file a step names its agent with ${key} = "…"`
-  const hints = { template: input, kind: output, path: output, append: output, field: output, agent: other, use: other }
-  return table(
-    {
-      description: text('a text of at most 10,000 characters without control characters', 10_000),
-      steps: v.pipe(
-        v.array(table(entries, { hints: { ...hints, bin: OF_ENGINE, args: OF_ENGINE, env: OF_ENGINE } })),
-        v.maxLength(MOST_STEPS),
-        v.metadata({ missing: `begin each step with a line [[${header}.steps]]` }),
-      ),
-    },
-    { hints: { name: 'write the name of the workflow at the top of the file, before the first table' } },
-  )
-}
-
-/** A workflow file: `workflow` in the newer form, `workflows` in the older. */
-export const flowFileSchema = table(
-  {
-    name: line('a name on one line, such as "commit_flow"', 100),
-    include: v.pipe(v.array(filePath('common.workflow.toml')), v.maxLength(MOST_INCLUDED)),
-    defaults: table({ engine, mock: trueOrFalse }),
-    engines: table(
-      {
-        codex: table({ bin, args: v.pipe(v.array(argument), v.maxLength(100)) }, { hints: { env: ENV } }),
-        codemachine: table(
-          {
-            bin,
-            args: v.pipe(
-              v.array(v.string()),
-              v.maxLength(0),
-              v.description('an empty list; the engine codemachine takes no arguments'),
-            ),
-          },
-          { hints: { env: ENV } },
-        ),
-      },
-      { hints: { mock: 'the engine mock has no settings; leave the table out' } },
-    ),
-    agents,
-    workflow: workflow('workflow', 'agent'),
-    workflows: v.record(
-      v.pipe(v.string(), v.regex(/^\P{Cc}{1,100}$/u), v.description('one line of at most 100 characters')),
-      workflow('workflows.NAME', 'use'),
-    ),
-    vars: v.record(
-      v.pipe(v.string(), v.check(isVariableName), v.description(VARIABLE_NAME)),
-      about(
-        v.pipe(
-          v.union([
-            v.string(),
-            v.boolean(),
-            v.number(),
-            v.strictObject({ run: command }),
-            v.strictObject({ file: filePath('x.diff') }),
-          ]),
-          v.description('a text, { run = "a command" } or { file = "a path" }'),
-        ),
-        { refuse: (value: { run?: string; file?: string }) => refusedReference(value.run ?? value.file ?? '') },
-      ),
-    ),
-  },
-  {
-    hints: {
-      steps: 'begin each step with a line [[workflow.steps]]',
-      step: 'begin each step with a line [[workflow.steps]]',
-      engine: 'it belongs below a line [defaults]',
-      mock: 'it belongs below a line [defaults]',
-    },
-  },
-)
-
-type Written = v.InferOutput<typeof flowFileSchema>
-type WrittenStep = v.InferOutput<ReturnType<typeof table<typeof stepEntries>>> & { use?: string | undefined }
-type WrittenOutput = v.InferOutput<typeof output>
 type Path = readonly (string | number)[]
 
 /** Most reported mistakes of one file; a last one counts the rest. */
@@ -362,101 +151,6 @@ export function readFlowFile(content: string, file: string, checks: FileChecks):
     })
   }
   return { mistakes: told.map(mistake => ({ file, ...mistake })), sound: soundOf(flow) }
-}
-
-/** A file of a workflow, checked by itself; or all of them as one. */
-interface ReadPart {
-  text: string
-  tree: TomlNode
-  value: Written
-  mistakes: readonly Mistaken[]
-  /** Text and default engine of each included file. */
-  included?: ReadonlyMap<string, { text: string; engine: string | undefined }>
-}
-
-type Mistaken = Omit<Mistake, 'file'> & { file?: string }
-
-/** Puts agents, variables and steps of the included files before those of the file. */
-function withIncluded(main: ReadPart, files: readonly FlowText[], name: string): ReadPart {
-  const { parts, known, mistakes } = readIncluded(files)
-  if (files.length === 0) return main
-  mistakes.push(...main.mistakes)
-  const all = [...parts, main]
-  const [content, value] = [new Map(membersAt(main.tree)), { ...main.value }]
-  for (const key of ['agents', 'vars'] as const) {
-    const members = new Map<string, TomlNode>()
-    for (const [member, node] of all.flatMap(({ tree }) => [...membersAt(tree, key)])) {
-      const first = members.get(member)
-      if (first === undefined) members.set(member, node)
-      else
-        mistakes.push({ ...placeOf(node), problem: `${spotIn(first, name)} has this name already; change one of them` })
-    }
-    if (members.size > 0) content.set(key, { ...main.tree, content: members })
-    Object.assign(value, { [key]: Object.assign({}, ...all.map(part => part.value[key] ?? {})) })
-  }
-  const steps = all.flatMap(({ tree }) => {
-    const node = tomlNodeAt(tree, ['workflow', 'steps'])?.content
-    return Array.isArray(node) ? node : []
-  })
-  const own = tomlNodeAt(main.tree, ['workflow'])
-  if (own !== null) {
-    content.set('workflow', { ...own, content: new Map([...membersAt(own), ['steps', { ...own, content: steps }]]) })
-    value.workflow = { ...value.workflow, steps: all.flatMap(part => part.value.workflow?.steps ?? []) }
-    const beyond = steps[MOST_STEPS]
-    if (beyond !== undefined)
-      mistakes.push({ ...placeOf(beyond), problem: `is beyond the ${MOST_STEPS} steps that all files may have` })
-  } else if (tomlNodeAt(main.tree, ['workflows']) !== null)
-    mistakes.push({
-      ...placeOf(tomlNodeAt(main.tree, ['include']) ?? main.tree),
-      problem: 'works only with [workflow]',
-    })
-  return { ...main, tree: { ...main.tree, content }, value, mistakes, included: known }
-}
-
-/** Reads each included file by itself. */
-function readIncluded(files: readonly FlowText[]) {
-  const mistakes: Mistaken[] = []
-  const known = new Map<string, { text: string; engine: string | undefined }>()
-  const parts: ReadPart[] = []
-  for (const { file, text } of files) {
-    const program = tomlProgram(text)
-    if ('problem' in program) {
-      mistakes.push({ file, place: '', ...program })
-      continue
-    }
-    const tree = ofFile(tomlTree({ text, program }), file)
-    const { value, mistakes: own } = checkToml(flowFileSchema, tree)
-    mistakes.push(...own.map(each => ({ file, ...each })))
-    for (const key of ['engines', 'workflows']) {
-      const node = tomlNodeAt(tree, [key])
-      if (node !== null)
-        mistakes.push({ file, place: key, ...node.key, problem: 'does not work in an included file; leave it out' })
-    }
-    known.set(file, { text, engine: value.defaults?.engine })
-    parts.push({ text, tree, value, mistakes: [] })
-  }
-  return { parts, known, mistakes }
-}
-
-/** Marks a node, and all in it, as of an included file. */
-function ofFile(node: TomlNode, file: string): TomlNode {
-  node.file = file
-  if (typeof node.content === 'object' && 'values' in node.content)
-    for (const each of node.content.values()) ofFile(each, file)
-  return node
-}
-
-function membersAt(tree: TomlNode, ...path: string[]): ReadonlyMap<string, TomlNode> {
-  const content = tomlNodeAt(tree, path)?.content
-  return content instanceof Map ? content : new Map()
-}
-
-function placeOf({ path, key, file }: TomlNode): At {
-  return { place: path, line: key.line, column: key.column, ...(file === undefined ? {} : { file }) }
-}
-
-function spotIn({ file, key }: TomlNode, main: string): string {
-  return `${file ?? main}:${key.line}:${key.column}`
 }
 
 /** Removes steps without a known prompt. */
