@@ -195,6 +195,8 @@ export interface TemplateSetup {
   tell(remark: string): void
   /** The texts stored at the start of the session. */
   kept: KeptTexts
+  /** Returns the text of an output of the session; null: no longer stored. Left out: none is read. */
+  readOutput?(output: Output): Promise<string | null>
   /**
    * The files that differ between two work trees (fingerprints), at most 500, with the lines added and removed (null: not
    * text). Empty if a tree is no longer stored. Left out: no trees are stored.

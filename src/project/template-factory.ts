@@ -11,6 +11,7 @@ import { inEffect, type TemplateSetup } from '../core/template.ts'
 import type { AgentBook } from '../session/delegation/agent-request.ts'
 import type { RunnerOptions } from '../session/options.ts'
 import { openKeptTexts } from '../session/records/kept-texts.ts'
+import { openOutputs } from '../session/records/outputs.ts'
 import { GitError } from '../workspace/git/git.ts'
 import { treeChanges } from '../workspace/git/trees.ts'
 import { type SessionFolder, scopeFolder } from '../workspace/memory/memory-paths.ts'
@@ -54,6 +55,7 @@ export class TemplateFactory {
         tell: remark => void remarks.push(remark),
         ...(settings.network || settings.sandbox === 'danger-full-access' ? { network: true as const } : {}),
         kept: openKeptTexts(records.sessionFolder(id)).of(kept),
+        readOutput: openOutputs(records.sessionFolder(id)).whole,
         linesChanged: (before, after, signal) => linesChanged(fingerprints, before, after, signal),
         looks: {
           gitDir: join(records.folder, 'looks'),

@@ -1,24 +1,34 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
+import { parsedOrNull } from '../../base/json.ts'
 import { loadPrompt } from '../../base/package.ts'
+import { clipEnd } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
+import type { Output } from '../../core/rules/outputs.ts'
 import { askPersonTool } from '../../core/shapes/tools.ts'
+import type { SessionState } from '../../core/state/state.ts'
 import type { Template, TemplateSetup } from '../../core/template.ts'
 import { withPaths } from '../../session/round-input.ts'
 import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
 import { type MockScript, SCRIPT_NAME } from './file/mock-script.ts'
 import {
   type AgentWork,
+  comparedFields,
   type FlowPlan,
   type FlowStep,
   filesOf,
+  type Items,
+  MOST_ITEMS,
   PLAN_NAME,
+  type Reference,
   runsAsExec,
   runsElsewhere,
+  textAt,
 } from './file/plan.ts'
 import { keptRecording } from './file/recording.ts'
-import { lookOf, nextOfFlow } from './next.ts'
+import { itemsOf, lookOf, nextOfFlow, recordOf } from './next.ts'
 import { nextOfReplay } from './replay.ts'
+import { COLLECTED, type FlowWork, ITEMS, workOf } from './work.ts'
 
 /** Prepares a workflow from its plan, as read at the session's start. */
 export async function openFlow(setup: TemplateSetup): Promise<Template> {
@@ -31,10 +41,13 @@ export async function openFlow(setup: TemplateSetup): Promise<Template> {
     const isReplay = step.work.engine === 'mock' && script === null
     threads.set(step.id, isReplay ? { ...thread, ...(await replayOf(step, setup)) } : thread)
   }
+  // A step of an item has its own memory.
+  const threadFor = (step: FlowStep) =>
+    threads.get(step.id) ?? (step.work.kind === 'agent' ? threadOf(step, step.work, setup) : undefined)
   return {
     threads: [...threads.values()].map(thread => ({ part: 'step', thread })),
     looks: looksOf(plan, setup),
-    ...(script === null ? nextOfFlow({ plan, threads }) : nextOfReplay({ plan, script, threads })),
+    ...(script === null ? nextOfFlow({ plan, threadFor }) : nextOfReplay({ plan, script, threads })),
   }
 }
 
@@ -68,13 +81,72 @@ async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<Thre
 }
 
 /** Returns looks at the files that steps append to, each at the current time. */
-function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable<Template['looks']> {
-  const looks = steps.flatMap(step =>
+function looksOf(plan: FlowPlan, { directory, readOutput }: TemplateSetup): NonNullable<Template['looks']> {
+  const files = plan.steps.flatMap(step =>
     filesOf(step)
       .filter(({ append }) => append)
       .map(({ path }, at) => [lookOf(step, at), async () => await lookAt(directory, path)] as const),
   )
-  return Object.fromEntries(looks)
+  const read = async (output: Output | null | undefined) => (output ? ((await readOutput?.(output)) ?? '') : '')
+  const loops = plan.steps.flatMap(step => {
+    const items = async (_: AbortSignal, session: SessionState) => await listOf(step, workOf(session), plan, read)
+    const outputs = async (_: AbortSignal, session: SessionState) => await outputsOf(step, workOf(session), read)
+    return step.forEach === undefined
+      ? []
+      : ([
+          [`${ITEMS}${step.index}`, items],
+          [`${COLLECTED}${step.index}`, outputs],
+        ] as const)
+  })
+  return Object.fromEntries([...files, ...loops])
+}
+
+type ReadOutput = (output: Output | null | undefined) => Promise<string>
+
+/** Of the items as JSON; the journal has no longer result of a look. */
+const MOST_ITEM_BYTES = 50_000
+
+/** Returns the items of a loop, or why there are none: a sentence. */
+async function listOf(
+  { forEach = [] }: FlowStep,
+  own: FlowWork,
+  { values }: FlowPlan,
+  read: ReadOutput,
+): Promise<Items | { problem: string }> {
+  const all = 'length' in forEach ? forEach : listIn(await textOf(forEach))
+  const texts = all.slice(0, MOST_ITEMS)
+  const bytes = Buffer.byteLength(JSON.stringify(texts))
+  if (bytes > MOST_ITEM_BYTES)
+    return { problem: `Its items have ${bytes} bytes as JSON; at most ${MOST_ITEM_BYTES} are allowed.` }
+  return { texts, count: all.length }
+
+  async function textOf(reference: Reference): Promise<string> {
+    if ('variable' in reference) return values[reference.variable]?.text ?? ''
+    const record = recordOf(own, reference.step)
+    if (reference.part === 'output') return await read(record?.output)
+    return textAt(parsedOrNull(await read(record?.answer)), reference.field)
+  }
+}
+
+/** Returns the elements of a JSON list, or the lines of another text. */
+function listIn(text: string): string[] {
+  const list = parsedOrNull(text)
+  if (Array.isArray(list)) return list.map((_, at) => textAt(list, [String(at)]))
+  return text.split(/\r?\n/).filter(line => line.trim() !== '')
+}
+
+const MOST_COLLECTED = 300_000
+
+/** Returns the outputs of a loop's items as a JSON list. */
+async function outputsOf(step: FlowStep, own: FlowWork, read: ReadOutput) {
+  const done = itemsOf(step, own).filter(({ mark }) => mark === 'done')
+  const most = Math.floor(MOST_COLLECTED / Math.max(1, done.length))
+  const list: unknown[] = []
+  for (const { answer, output } of done) {
+    const text = await read(answer ?? output)
+    list.push(answer === null || text.length > most ? clipEnd(text, most) : parsedOrNull(text))
+  }
+  return { text: JSON.stringify(list, null, 2), fields: comparedFields(list, step.id, own.options) }
 }
 
 const MOST_BYTES = 16 * 1024 * 1024

@@ -1,6 +1,6 @@
 import type { PartKind } from '../../core/state/state.ts'
 import type { TemplateKind } from '../../core/template.ts'
-import type { FlowOptions } from './file/plan.ts'
+import { type FlowOptions, MOST_ITEMS } from './file/plan.ts'
 import { flowView } from './view.ts'
 import { type FlowWork, firstWork, foldFlow } from './work.ts'
 
@@ -33,7 +33,7 @@ export const flowKind: TemplateKind<FlowWork> = {
   command: 'codemachine flow run <file>',
   defaultRounds: options =>
     ((options as Partial<FlowOptions> | undefined)?.steps ?? []).reduce(
-      (sum, { retries, rounds }) => sum + (1 + retries) * rounds * ROUNDS_OF_A_TRY,
+      (sum, { retries, rounds, loop }) => sum + (1 + retries) * rounds * ROUNDS_OF_A_TRY * (loop ? MOST_ITEMS : 1),
       ROUNDS_OF_A_TRY,
     ),
   parts: PARTS,

@@ -18,17 +18,18 @@ import {
   type OutputFile,
   pathsOf,
   type Reference,
+  stepsOfLoop,
   type TemplatePart,
   usedParts,
 } from './file/plan.ts'
 import { titleOf } from './view.ts'
-import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './work.ts'
+import { APPROVE, COLLECTED, type FlowWork, ITEMS, NOTES, type StepRecord, workOf } from './work.ts'
 
 /** Means of a workflow. */
 interface FlowParts {
   plan: FlowPlan
-  /** Threads of the agents' steps, by step id. */
-  threads: ReadonlyMap<string, ThreadSpec>
+  /** Returns the thread of an agent's step. */
+  threadFor(step: FlowStep): ThreadSpec | undefined
 }
 
 /** For a step without a timeout: as long as a gate without one, ms. */
@@ -41,24 +42,32 @@ const MEMORY_CHARACTERS = 32_000
  * approval, file. After all steps comes the claim, for the gates.
  */
 export function nextOfFlow(parts: FlowParts): Pick<Template, 'next' | 'ahead'> {
-  const { plan, threads } = parts
+  const { plan, threadFor } = parts
   return {
     next(session) {
       const own = workOf(session)
-      const step = plan.steps[own.at]
+      const step = stepsNow(plan, own)[own.at]
       return step === undefined ? afterAll(own, session, plan) : nextOfStep(step, own, session, parts)
     },
     ahead(session) {
       const own = workOf(session)
-      const step = plan.steps[own.at]
-      if (step === undefined) return null
-      if (session.running === null) return own.now.hasWorked ? null : (threads.get(step.id) ?? null)
-      if (isScope(step)) return threads.get(step.id) ?? null
-      const next = plan.steps[own.at + 1]
+      const steps = stepsNow(plan, own)
+      const [step, next] = [steps[own.at], steps[own.at + 1]]
+      if (step === undefined || step.forEach !== undefined) return null
+      if (session.running === null) return own.now.hasWorked ? null : (threadFor(step) ?? null)
+      if (isScope(step)) return threadFor(step) ?? null
       const isSure = next !== undefined && next.when === null && step.verify.length === 0 && !step.approve
-      return isSure ? (threads.get(next.id) ?? null) : null
+      return isSure && next.forEach === undefined ? (threadFor(next) ?? null) : null
     },
   }
+}
+
+/** Returns the steps of a plan, with those of the items of the loops that have begun. */
+export function stepsNow({ steps }: Pick<FlowPlan, 'steps'>, { items }: Pick<FlowWork, 'items'>): FlowStep[] {
+  return steps.flatMap(step => {
+    const own = step.forEach === undefined ? undefined : items[step.id]
+    return own === undefined ? [step] : stepsOfLoop(step, own)
+  })
 }
 
 function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
@@ -68,22 +77,49 @@ function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts:
   if (own.isStopped) return { kind: 'end', outcome: { kind: 'interrupted', by: 'stop' } }
   const end = endBeforeWork(step, own, session, parts)
   if (end !== null) return end
-  if (!now.hasWorked) return workOn(step, own, session, parts)
-  const line = isScope(step) ? undefined : step.verify[now.verified]
+  if (!now.hasWorked) return step.forEach === undefined ? workOn(step, own, session, parts) : nextOfLoop(step, own)
+  const line = isScope(step) || step.forEach !== undefined ? undefined : step.verify[now.verified]
   if (line !== undefined) return command(line, step, session)
-  if (step.approve && !now.isApproved) return { kind: 'decide', decision: decisionOn(step, own) }
+  if (step.approve && !now.isApproved && step.forEach === undefined)
+    return { kind: 'decide', decision: decisionOn(step, own) }
   const write = writeOf(step, own)
-  return write ?? note(NOTES.done, `${titleOf(own, step.index)}: done${wordsForFile(step, own)}`)
+  return (
+    write ?? note(NOTES.done, `${titleOf(own, own.at + 1)}: done${wordsForItems(step, own)}${wordsForFile(step, own)}`)
+  )
+}
+
+/** Returns the results of the items of a loop. */
+export function itemsOf({ index, forEach }: FlowStep, { options, steps }: FlowWork): StepRecord[] {
+  if (forEach === undefined) return []
+  return steps.filter((_, at) => options.steps[at]?.index === index && options.steps[at].item !== undefined)
+}
+
+/** Looks for the items of a loop; after these, for their outputs. */
+function nextOfLoop({ id, index }: FlowStep, { items }: FlowWork): OwnStep {
+  if (items[id] === undefined) return { kind: 'look', what: `${ITEMS}${index}` }
+  return { kind: 'look', what: `${COLLECTED}${index}`, keep: { file: `loops/${id}.json` } }
+}
+
+function wordsForItems({ id }: FlowStep, { items }: FlowWork): string {
+  const { texts = [], count = 0 } = items[id] ?? {}
+  if (items[id] === undefined) return ''
+  return count > texts.length
+    ? `, the first ${texts.length} of ${count} items`
+    : `, ${count} item${count === 1 ? '' : 's'}`
 }
 
 /** Returns how a step ends without more work; null: work is left. */
 function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step | null {
   const { now } = own
-  const title = titleOf(own, step.index)
+  const title = titleOf(own, own.at + 1)
   if (session.scope !== null && session.scope.name !== step.id) return leave('The step that it belonged to has ended.')
+  const failed = itemsOf(step, own).filter(({ mark }) => mark === 'failed').length
+  if (failed > 0) return note(NOTES.failed, `${title} failed: ${failed} of ${itemsOf(step, own).length} items failed.`)
   const missing = missingOf(step, own)
   if (missing !== null) return note(NOTES.leftOut, `${title}: left out, because it needs ${missing}`)
-  const when = step.when === null ? true : conditionHolds(step.when, each => comparisonHolds(each, own, parts.plan))
+  // In a loop, each item has its own condition.
+  const condition = step.forEach === undefined ? step.when : null
+  const when = condition === null ? true : conditionHolds(condition, each => comparisonHolds(each, own, parts.plan))
   if (when === null) return note(NOTES.failed, `${title} failed: the answer that \`when\` compares is too large.`)
   if (!when) return note(NOTES.skipped, `${title}: skipped, because ${step.when?.text} is false`)
   if (now.failures <= step.retries) return null
@@ -122,7 +158,8 @@ function missingOf(step: FlowStep, own: FlowWork): string | null {
   return null
 }
 
-function recordOf(own: FlowWork, id: string): StepRecord | undefined {
+/** Returns the result of a step by its id. */
+export function recordOf(own: FlowWork, id: string): StepRecord | undefined {
   return own.steps[own.options.steps.findIndex(step => step.id === id)]
 }
 
@@ -147,7 +184,7 @@ const MOST_REFUSAL = 400
 function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
   const { work } = step
   if (work.kind === 'command') return command(work.run, step, session)
-  const thread = parts.threads.get(step.id)
+  const thread = parts.threadFor(step)
   if (thread === undefined) throw new Error(`The step "${step.id}" has no thread.`)
   if (work.engine === 'codemachine' && session.scope !== null && own.now.rounds >= work.rounds) {
     const rounds = work.rounds === 1 ? '1 round' : `${work.rounds} rounds`
@@ -239,9 +276,10 @@ function notices({ notices }: SessionState, isLong: boolean): string[] {
 
 /** Returns the results of earlier agents, newest first. */
 function materials(own: FlowWork): Pick<RoundSpec, 'materials' | 'materialsMost'> {
-  const earlier = own.options.steps.slice(0, own.at).flatMap(({ engine }, at) => {
+  const earlier = own.options.steps.slice(0, own.at).flatMap(({ engine, item }, at) => {
     const output = own.steps[at]?.output ?? null
-    return engine === 'command' || output === null ? [] : [{ name: titleOf(own, at + 1), output }]
+    const isOther = engine === 'command' || item !== undefined
+    return isOther || output === null ? [] : [{ name: titleOf(own, at + 1), output }]
   })
   return earlier.length === 0 ? {} : { materials: earlier.reverse(), materialsMost: MEMORY_CHARACTERS }
 }
@@ -258,8 +296,8 @@ function command(run: string, { timeoutMs, readOnly }: FlowStep, { network }: Se
 
 function decisionOn(step: FlowStep, own: FlowWork): Decision {
   return {
-    id: `${APPROVE}${step.index}`,
-    title: `${titleOf(own, step.index)}. Continue with this output?`,
+    id: `${APPROVE}${step.index}${step.item === undefined ? '' : `-${own.at}`}`,
+    title: `${titleOf(own, own.at + 1)}. Continue with this output?`,
     body: own.now.words,
     choices: [
       { id: 'accept', label: 'Continue with it' },

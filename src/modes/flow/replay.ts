@@ -45,7 +45,7 @@ function endOf({ now }: FlowWork): Extract<Step, { kind: 'end' }>['outcome'] {
 
 /** Returns everything to show of a step. */
 function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpec | undefined): Step[] {
-  const title = `${titleOf(own, step.index)}: `
+  const title = `${titleOf(own, own.at + 1)}: `
   const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text })
   // A shown round already names the step.
   const named = (text: string) => ({ ...note(text), text: `${title}${text}` })

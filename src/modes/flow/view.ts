@@ -22,11 +22,12 @@ export const flowView: TemplateView<FlowWork> = {
     const facts = own.options.steps[own.at]
     return facts === undefined ? null : { title: titleOf(own, own.at + 1), lines: linesOf(facts, own, session) }
   },
-  status: ({ options, steps }) => {
+  status: ({ options, steps: all }) => {
+    const steps = all.filter((_, at) => options.steps[at]?.item === undefined)
     const isMock = options.mode === 'mock'
     const ended = steps.filter(({ mark }) => (isMock ? mark !== 'to-do' : mark === 'done' || mark === 'skipped')).length
-    const all = steps.length === 1 ? '1 step' : `${steps.length} steps`
-    return `${ended} of ${all} ${isMock ? 'shown' : 'done'}`
+    const count = steps.length === 1 ? '1 step' : `${steps.length} steps`
+    return `${ended} of ${count} ${isMock ? 'shown' : 'done'}`
   },
   board: (own, session) =>
     own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
@@ -36,7 +37,14 @@ export const flowView: TemplateView<FlowWork> = {
 
 /** `Step 2/4: commit-message`; `index` from 1. */
 export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index: number): string {
-  return `Step ${index}/${steps.length}: ${steps[index - 1]?.title ?? ''}`
+  const count = steps.filter(({ item }) => item === undefined).length
+  const step = steps[index - 1]
+  return `Step ${step?.index ?? index}/${count}: ${step?.title ?? ''}`
+}
+
+/** Such as `2`, or `2.1` for the first item of a loop. */
+function numberOf({ index, item }: StepFacts): string {
+  return item === undefined ? `${index}` : `${index}.${item}`
 }
 
 /** Returns the lines below a step's title. */
@@ -74,7 +82,7 @@ function rowOf(facts: StepFacts, record: StepRecord | undefined, session: Sessio
   const isNow = session !== null && session.ended === null && mark === 'to-do'
   return {
     mark: isNow ? 'now' : mark,
-    id: `${facts.index}`,
+    id: numberOf(facts),
     text: record === undefined || isNow ? facts.title : `${facts.title}${factsOfEnd(record)}`,
     who: [facts.engine, facts.model].filter(each => each !== null).join(' '),
     since: isNow ? since : null,
@@ -112,7 +120,7 @@ function tableOf({ options, steps }: FlowWork): { head: string[]; rows: string[]
       ...(output === null ? [] : [`outputs/${output.file}`]),
     ]
     return [
-      `${facts.index}`,
+      numberOf(facts),
       facts.title,
       [facts.engine, facts.model].filter(each => each !== null).join(' '),
       [WORDS[mark], ...why(record)].join(': '),

@@ -3,7 +3,7 @@ import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import { MOST_ANSWER_REFUSALS } from '../../core/rules/answer.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { comparedFields, type FlowOptions, type StepFacts } from './file/plan.ts'
+import { beginOf, comparedFields, type FlowOptions, factsOfLoop, type Items, type StepFacts } from './file/plan.ts'
 
 /** How a step ended; `left-out`: it needs a failed one. */
 type StepMark = 'to-do' | 'done' | 'failed' | 'skipped' | 'left-out'
@@ -72,6 +72,8 @@ export interface FlowWork {
   /** Index of the current step, from 0; the number of steps once all have ended. */
   at: number
   now: StepNow
+  /** Items of the loops that have begun, by step id. */
+  items: Readonly<Record<string, Items>>
   /** Whether a person has decided to stop here. */
   isStopped: boolean
   /** Why the final claim was refused; null: it was not. */
@@ -85,6 +87,10 @@ export const NOTES = {
   failed: 'step-failed',
   leftOut: 'step-left-out',
 } as const
+
+/** Name prefixes of the looks at the items of a loop, and at their outputs; the step's index follows. */
+export const ITEMS = 'items-of-step-'
+export const COLLECTED = 'outputs-of-step-'
 
 /** Id prefix of the decisions on outputs. */
 export const APPROVE = 'approve-'
@@ -131,7 +137,7 @@ const FIRST_TRY: StepNow = {
 /** Returns the first memory; a rerun from a step gets the stored results of earlier steps. */
 export function firstWork({ options: told, outputs = [] }: EventOf<'session-created'>): FlowWork {
   const options = told as FlowOptions
-  const begin = options.from === null ? 0 : options.steps.findIndex(({ id }) => id === options.from)
+  const begin = beginOf(options.steps, options.from)
   const before = (id: string): StepRecord => {
     const known = options.carried.find(each => each.id === id)
     if (known === undefined) return { ...NOT_BEGUN, mark: 'left-out', why: 'The last run did not run this step.' }
@@ -140,7 +146,7 @@ export function firstWork({ options: told, outputs = [] }: EventOf<'session-crea
     return { ...NOT_BEGUN, mark, exit, fields, output: named(id), answer: named(answerOf(id)) }
   }
   const steps = options.steps.map(({ id }, at) => (at < begin ? before(id) : NOT_BEGUN))
-  return { options, steps, at: Math.max(0, begin), now: FIRST_TRY, isStopped: false, refused: null }
+  return { options, steps, at: begin, now: FIRST_TRY, items: {}, isStopped: false, refused: null }
 }
 
 /** Name of the output with the answer of an earlier session's step. */
@@ -230,7 +236,7 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
 
 /** Returns the indexes of failed and left-out steps, and of those skipped because of their results. */
 function openAgain({ options: { from, steps }, steps: records }: FlowWork): ReadonlySet<number> {
-  const begin = from === null ? 0 : steps.findIndex(({ id }) => id === from)
+  const begin = beginOf(steps, from)
   const ids = new Set<string>()
   const open = new Set<number>()
   for (const [at, { id, needs }] of steps.entries()) {
@@ -368,9 +374,38 @@ function decided(own: FlowWork, { choice, text }: EventOf<'decision-made'>): Flo
   return choice === 'again' ? tryAgain(own, { wanted: text }) : { ...own, isStopped: true }
 }
 
-function looked(own: FlowWork, { result }: EventOf<'looked'>): FlowWork {
+function looked(own: FlowWork, { what, result, output, problem }: EventOf<'looked'>): FlowWork {
+  if (what.startsWith(ITEMS)) return withItems(own, result as Items | { problem: string } | undefined)
+  if (what.startsWith(COLLECTED)) {
+    if (output === undefined) return tryFailed(own, problem ?? 'Its outputs are not kept.')
+    const { fields } = (result ?? { fields: {} }) as Pick<StepRecord, 'fields'>
+    return withNow(own, { hasWorked: true, output, answer: output, fields })
+  }
   const behind = typeof result === 'object' && result !== null ? (result as Behind) : 'gone'
   return withNow(own, { behind: [...own.now.behind, behind] })
+}
+
+const TOO_LONG = 'Its items are too long.'
+
+/** Puts a step for each item before the loop. */
+function withItems(own: FlowWork, items: Items | { problem: string } = { problem: TOO_LONG }): FlowWork {
+  const { options, at } = own
+  const facts = options.steps[at]
+  if ('problem' in items) return tryFailed(own, items.problem)
+  if (facts === undefined) return own
+  const made = factsOfLoop(facts, items)
+  const { told } = options
+  return {
+    ...own,
+    options: {
+      ...options,
+      steps: options.steps.toSpliced(at, 0, ...made),
+      ...(told && { told: told.toSpliced(at, 0, ...made.map(() => told[at] ?? [])) }),
+    },
+    steps: own.steps.toSpliced(at, 0, ...made.map(() => NOT_BEGUN)),
+    items: { ...own.items, [facts.id]: items },
+    now: FIRST_TRY,
+  }
 }
 
 /** The file may have changed before the append. */

@@ -92,6 +92,29 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     'x.toml:3:1: workflow.steps: is not a list; begin each of its tables with a line [[workflow.steps]]',
   ],
   [
+    'a loop without a list',
+    `${TWO}for_each = "{{steps.one.exit}}"\n[[workflow.steps]]\nagent = "commit"\nfor_each = "{{item}}"\n`,
+    'x.toml:9:1: workflow.steps[1].for_each: is no list; write {{NAME}}, {{steps.ID.output}}, {{steps.ID.answer.FIELD}} or a list of texts',
+    'x.toml:12:1: workflow.steps[2].for_each: is no list; write {{NAME}}, {{steps.ID.output}}, {{steps.ID.answer.FIELD}} or a list of texts',
+  ],
+  [
+    'a loop over a later step, and over one that is not there',
+    `${STEP}agent = "commit"\nfor_each = "{{steps.two.output}}"\n[[workflow.steps]]\nid = "two"\nagent = "commit"\nfor_each = "{{steps.one.output}}"\n`,
+    'x.toml:6:13: workflow.steps[0].for_each: step "two" comes later (it is step 2); move it before this one',
+    'x.toml:10:13: workflow.steps[1].for_each: there is no step "one"; use the id of an earlier step',
+  ],
+  [
+    'a loop that is a number',
+    `${STEP}agent = "commit"\nfor_each = 3\n`,
+    'x.toml:6:12: workflow.steps[0].for_each: is 3; use "{{steps.ID.answer.FIELD}}", another reference, or a list of at most 100 texts',
+  ],
+  [
+    'a loop of commands, and fields of its list',
+    `${STEP}run = "npm test"\nfor_each = ["a"]\n[[workflow.steps]]\nagent = "commit"\nschema = "a.json"\nfor_each = ["a"]\noutput = { kind = "file", path = "a.md", field = "notes" }\n`,
+    'x.toml:6:1: workflow.steps[0].for_each: works only with an agent that is no mock; leave it out',
+    'x.toml:11:42: workflow.steps[1].output.field: the output of a step with for_each is a list, and has no fields; leave field out',
+  ],
+  [
     'a step that is a text',
     `${AGENT}[workflow]\nsteps = ["commit"]\n`,
     'x.toml:4:10: workflow.steps[0]: is not a table; begin it with a line [[workflow.steps]]',

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path'
 import { UserError } from '../../../base/errors.ts'
 import { initFlow } from '../../../modes/flow/file/init.ts'
-import { dryRunOf } from '../../../modes/flow/file/mock-script.ts'
+import { dryRunOf, wordsForEach } from '../../../modes/flow/file/mock-script.ts'
 import {
   type AgentWork,
   commandLineOf,
@@ -192,7 +192,7 @@ export async function flowShow(context: CliContext, typed: string, flags: FlowLo
 /** A step in lines; `input` as it is written, with the names in it. */
 function linesOfStep(step: FlowStep, input: string | null, count: number): string[] {
   const { index, id, description, work, verify, retries, approve, timeoutMs, when, readOnly } = step
-  const files = filesOf(step)
+  const [files, items] = [filesOf(step), wordsForEach(step)]
   const terms = [
     ...(retries === 0 ? [] : [`tried again ${retries === 1 ? 'once' : `up to ${retries} times`}`]),
     ...(approve ? ['a person looks at the output first'] : []),
@@ -204,6 +204,7 @@ function linesOfStep(step: FlowStep, input: string | null, count: number): strin
     `  ${commandLineOf(step)}`,
     `  id        ${id}`,
     ...(work.kind === 'command' ? [] : linesOfAgent(work)),
+    ...(items === null ? [] : [`  for each  ${[items].flat().join(', ')}`]),
     ...(when === null ? [] : [`  when      ${when.text}`]),
     ...verify.map(line => `  verify    ${line}`),
     ...(terms.length === 0 ? [] : [`  terms     ${terms.join(', ')}`]),

@@ -184,10 +184,14 @@ function dryRun(context: CliContext, { plan, from, flags, remarks }: FlowRun): n
   return 0
 }
 
-function linesOfDryStep({ index, title, commandLine, input, verify, when, outputs }: DryStep, count: number): string[] {
+function linesOfDryStep(
+  { index, title, commandLine, input, verify, when, forEach, outputs }: DryStep,
+  count: number,
+): string[] {
   return [
     `Step ${index}/${count}: ${oneLine(title, 200)}`,
     `  ${commandLine}`,
+    ...(forEach === null ? [] : [`  for each of ${[forEach].flat().join(', ')}`]),
     ...(when === null ? [] : [`  only when ${when}`]),
     ...(input === null ? [] : [`  input, ${formatCount(input.length, 'character')}:`, ...indented(input)]),
     ...verify.map(line => `  verified by ${line}`),

@@ -20,6 +20,7 @@ import {
   FLOW_ENGINES,
   type FlowStep,
   inOrder,
+  LOOP_NAMES,
   type Mistake,
   type OutputFile,
   type Reference,
@@ -298,9 +299,10 @@ class FileReader {
       description: blankIsNull(description),
       steps: inOrder.map(({ references, ...step }) => ({
         ...step,
-        variables: references.flatMap(({ value, ...at }) =>
-          'variable' in value ? [{ ...at, value: value.variable }] : [],
-        ),
+        variables: references.flatMap(({ value, ...at }) => {
+          const isKnown = 'step' in value || (step.forEach !== undefined && LOOP_NAMES.includes(value.variable))
+          return isKnown ? [] : [{ ...at, value: value.variable }]
+        }),
       })),
     }
   }
@@ -353,6 +355,7 @@ class FileReader {
     const work = this.#work(step, path, note)
     const condition = step.when === undefined ? null : parseCondition(step.when)
     if (condition !== null) note(['when'], condition)
+    const forEach = this.#forEach(step, work, path, note)
     if (step.sandbox !== undefined && work.kind === 'agent' && work.engine === 'codemachine') {
       const why = 'a step of the engine codemachine must be able to write its tasks.json'
       this.#add(this.#at(...path, 'sandbox'), `${why}; leave sandbox out, or write engine = "codex"`)
@@ -369,6 +372,7 @@ class FileReader {
       when: condition?.condition ?? null,
       ...(step.continue_on_error === true ? { continueOnError: true as const } : {}),
       readOnly: step.sandbox !== undefined,
+      ...(forEach === null ? {} : { forEach }),
       output: this.#outputs(step, work, path),
       references,
     }
@@ -453,6 +457,27 @@ class FileReader {
     return written
   }
 
+  #forEach(
+    { for_each: said }: WrittenStep,
+    work: FileStep['work'],
+    path: Path,
+    note: (key: Path, found: References) => void,
+  ): NonNullable<FileStep['forEach']> | null {
+    if (said === undefined) return null
+    const at = this.#keyAt(...path, 'for_each')
+    if (work.kind === 'command' || work.engine === 'mock')
+      this.#add(at, 'works only with an agent that is no mock; leave it out')
+    if (typeof said !== 'string') return said
+    const parsed = parseTemplate(said)
+    note(['for_each'], parsed)
+    const [part, ...others] = parsed.parts
+    const isList = (one: Reference) => ('part' in one ? one.part !== 'exit' : !LOOP_NAMES.includes(one.variable))
+    if (typeof part === 'object' && others.length === 0 && isList(part)) return part
+    if (parsed.problems.length === 0)
+      this.#add(at, 'is no list; write {{NAME}}, {{steps.ID.output}}, {{steps.ID.answer.FIELD}} or a list of texts')
+    return []
+  }
+
   #outputs({ output = {} }: WrittenStep, work: FileAgentWork | CommandWork, step: Path): FileStep['output'] {
     if (!('length' in output)) return this.#output(output, work, [...step, 'output'])
     const read = output.map((each, index) => this.#output(each, work, [...step, 'output', index]))
@@ -478,6 +503,10 @@ class FileReader {
     }
     if (kind === 'file' && !keys.includes('path'))
       this.#add(this.#at(...path, 'path'), 'is missing; write path = "…", relative to the work directory')
+    if (field !== undefined && this.#has(...path.slice(0, path.lastIndexOf('output')), 'for_each')) {
+      const problem = 'the output of a step with for_each is a list, and has no fields; leave field out'
+      this.#add(this.#keyAt(...path, 'field'), problem)
+    }
     if (field !== undefined && (work.kind === 'command' || work.schema === null)) {
       const problem = 'the step has no schema, so its answer has no fields; give it schema = "…", or leave field out'
       this.#add(this.#keyAt(...path, 'field'), problem)

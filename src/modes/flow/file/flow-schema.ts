@@ -11,7 +11,7 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../../platform/toml-check.ts'
-import { MOST_RETRIES, MOST_STEPS, slugOf } from './plan.ts'
+import { MOST_ITEMS, MOST_RETRIES, MOST_STEPS, slugOf } from './plan.ts'
 import { firstReference, isVariableName, VARIABLE_NAME } from './references.ts'
 
 const about = <const Schema extends v.GenericSchema>(schema: Schema, says: TomlAbout) =>
@@ -107,6 +107,10 @@ const stepEntries = {
   timeout: shortDuration,
   when: line('a condition on one line, such as "{{steps.test.exit}} != 0"', 1000),
   continue_on_error: trueOrFalse,
+  for_each: v.pipe(
+    v.union([v.string(), v.pipe(v.array(v.string()), v.maxLength(MOST_ITEMS))]),
+    v.description(`"{{steps.ID.answer.FIELD}}", another reference, or a list of at most ${MOST_ITEMS} texts`),
+  ),
   sandbox: oneOf(['read-only']),
   output: v.union([output, v.pipe(v.array(output), v.maxLength(MOST_OUTPUTS))]),
 }

@@ -3,6 +3,7 @@ import { truncate } from '../../../base/text.ts'
 import { parseAnswer } from '../../../core/rules/answer.ts'
 import {
   type AgentWork,
+  beginOf,
   commandLineOf,
   conditionHolds,
   type FlowPlan,
@@ -105,7 +106,7 @@ export function scriptOf(
 ): BuiltMock | { unplayable: readonly Unplayable[] } {
   const { from, found } = options
   const known = new Known(plan, found)
-  const first = from === null ? 0 : plan.steps.findIndex(({ id }) => id === from)
+  const first = beginOf(plan.steps, from)
   for (const step of plan.steps.slice(0, first)) known.take(step, recordingOf(found, step))
   const steps: MockStep[] = []
   const played: { step: FlowStep; recording: StepRecording }[] = []
@@ -113,7 +114,9 @@ export function scriptOf(
   const unplayable: Unplayable[] = []
   let failed: FlowStep | null = null
   for (const step of plan.steps.slice(first)) {
-    const made = stepOf(step, known, { ...options, failed })
+    const items = plan.steps.filter(({ index, item }) => index === step.index && item !== undefined).length
+    const how = { ...options, failed }
+    const made = step.forEach === undefined ? stepOf(step, known, how) : loopOf(step, items, how)
     if ('problem' in made) {
       unplayable.push({ step, problem: made.problem })
       continue
@@ -135,6 +138,45 @@ interface MadeStep {
   isPassedOver: boolean
 }
 
+/** Returns the end of a loop, after its items. */
+function loopOf(
+  step: FlowStep,
+  items: number,
+  options: ScriptOptions & { failed: FlowStep | null },
+): MadeStep | { problem: string } {
+  const recording = recordingOf(options.found, step)
+  const { exit, failed, skipped } = recording?.header ?? {}
+  const isRecorded = exit !== undefined || failed !== undefined || skipped !== undefined
+  if (recording === null && options.failed === null) return { problem: problemOf(options.found.get(step.id), {}) }
+  const done = items === 1 ? '1 item' : `${items} items`
+  const words =
+    !isRecorded && options.failed !== null
+      ? notRecordedAfter(options.failed)
+      : failed !== undefined
+        ? `failed, as recorded: ${failed}`
+        : skipped !== undefined
+          ? `skipped, as recorded: ${skipped}`
+          : done
+  return {
+    step: {
+      id: step.id,
+      told: [],
+      before: [],
+      after: [line(words)],
+      recording: null,
+      write: words === done ? writeOf(step, recording, options) : null,
+    },
+    recording,
+    isChanged: false,
+    isFailed: failed !== undefined,
+    isPassedOver: words !== done && failed === undefined,
+  }
+}
+
+function notRecordedAfter({ id }: FlowStep): string {
+  return `not recorded: the recorded run ended when ${id} failed`
+}
+
 function stepOf(
   step: FlowStep,
   known: Known,
@@ -154,7 +196,7 @@ function stepOf(
   const result = recording?.header ?? {}
   if (recording === null || (step.work.kind === 'agent' && !recording.hasEvents)) {
     // Steps after a failure did not run, so they have no recording.
-    if (failed !== null) return passedOver([`not recorded: the recorded run ended when ${failed.id} failed`])
+    if (failed !== null) return passedOver([notRecordedAfter(failed)])
     if (step.work.kind === 'agent') return { problem: problemOf(found.get(step.id), result) }
   }
   const isChanged = known.isChanged(step, recording, redact)
@@ -336,12 +378,13 @@ function valuesOf({ header }: StepRecording): Record<string, { text: string }> {
 }
 
 /** Returns a step's result by its recording; null: unknown. */
-function cameOf({ work }: FlowStep, recording: StepRecording | null): StepCame | null {
+function cameOf({ work, forEach }: FlowStep, recording: StepRecording | null): StepCame | null {
   if (recording === null) return null
   const { header, hasEvents, lastMessage, failure } = recording
   if (header.skipped !== undefined && !hasEvents) return 'skipped'
   if (work.kind === 'command') return { output: header.output ?? null, exit: header.exit ?? null, answer: undefined }
   const output = header.output ?? lastMessage ?? ''
+  if (forEach !== undefined) return { output, exit: header.exit ?? null, answer: parsedOrNull(output) }
   const answer = work.schema === null ? null : parseAnswer(output, work.schema)
   return {
     output,
@@ -364,13 +407,15 @@ export interface DryStep {
   verify: readonly string[]
   /** Its condition as written; null: none. */
   when: string | null
+  /** What it is repeated for; null: it runs once. */
+  forEach: readonly string[] | string | null
   /** Its output files, with `/`. */
   outputs: readonly string[]
 }
 
 /** Returns the steps of a plan as a real run would begin them, from the id `from` on; null: all. Pure. */
 export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, from: string | null): DryStep[] {
-  const first = from === null ? 0 : steps.findIndex(({ id }) => id === from)
+  const first = beginOf(steps, from)
   const known = { values, came: new Map() }
   return steps.slice(first).map(step => ({
     index: step.index,
@@ -381,8 +426,15 @@ export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, 
       step.work.kind === 'agent' ? step.work.input.map(part => textOf(part, known) ?? written(part)).join('') : null,
     verify: step.verify,
     when: step.when?.text ?? null,
+    forEach: wordsForEach(step),
     outputs: filesOf(step).map(({ path }) => path),
   }))
+}
+
+/** Returns the items of a loop, or the reference to them as written; null: no loop. */
+export function wordsForEach({ forEach }: Pick<FlowStep, 'forEach'>): readonly string[] | string | null {
+  if (forEach === undefined || 'length' in forEach) return forEach ?? null
+  return written(forEach)
 }
 
 function written(part: TemplatePart): string {

@@ -80,8 +80,8 @@ export function conditionHolds(when: Condition, comparisonHolds: (each: Comparis
 }
 
 /** Returns the values that a step uses: those of its input, then those that its condition compares. */
-export function usedParts({ work, when }: Pick<FlowStep, 'work' | 'when'>): TemplatePart[] {
-  return [...(work.kind === 'agent' ? work.input : []), ...comparedParts(when)]
+export function usedParts({ work, when, forEach }: Pick<FlowStep, 'work' | 'when' | 'forEach'>): TemplatePart[] {
+  return [...[forEach ?? []].flat(), ...(work.kind === 'agent' ? work.input : []), ...comparedParts(when)]
 }
 
 function comparedParts(when: Condition | null): TemplatePart[] {
@@ -159,7 +159,83 @@ export interface FlowStep {
   continueOnError?: true
   /** Whether it may write nothing at all. */
   readOnly: boolean
+  /** What it is repeated for: texts, or the source of a list; left out: it runs once. */
+  forEach?: readonly string[] | Reference
+  /** Its item and the number of it, from 1, of a step that a loop made. */
+  item?: { n: number; text: string }
   output: StepOutput | readonly StepOutput[]
+}
+
+/** The most items of a loop. */
+export const MOST_ITEMS = 100
+
+/** Items of a loop; `count`: of the whole list. */
+export interface Items {
+  texts: readonly string[]
+  count: number
+}
+
+/** Returns the steps of a loop: one for each item, and then the loop itself, which collects their outputs. */
+export function stepsOfLoop(step: FlowStep, { texts, count }: Items): FlowStep[] {
+  const { forEach: _, ...rest } = step
+  const made = texts.map((text, at): FlowStep => {
+    const fill = (part: TemplatePart) => filled(part, text, at + 1)
+    const { work, when } = step
+    return {
+      ...rest,
+      ...namesOfItem(step, at + 1),
+      description: titleOfItem(step.description ?? step.id, at + 1, { texts, count }),
+      work: work.kind === 'agent' ? { ...work, input: work.input.map(fill) } : work,
+      when: when && {
+        ...when,
+        left: fill(when.left),
+        right: fill(when.right),
+        ...(when.more && {
+          more: when.more.map(each => ({ ...each, left: fill(each.left), right: fill(each.right) })),
+        }),
+      },
+      output: { kind: 'stdout' },
+      item: { n: at + 1, text },
+    }
+  })
+  return [...made, step]
+}
+
+/** Names that stand for the item and its number in a loop. */
+export const LOOP_NAMES: readonly string[] = ['item', 'index']
+
+function filled(part: TemplatePart, item: string, index: number): TemplatePart {
+  if (typeof part === 'string' || !('variable' in part)) return part
+  return { item, index: String(index) }[part.variable] ?? part
+}
+
+/** Returns id and stem of the step of an item; no other id has two dashes. */
+function namesOfItem({ index, id, stem }: Pick<FlowStep, 'index' | 'id' | 'stem'>, n: number) {
+  return { id: `${cutSlug(`${index}-${id}`, MOST_SLUG - 5)}--${n}`, stem: `${stem}-${n}` }
+}
+
+function titleOfItem(title: string, n: number, { texts, count }: Items): string {
+  return truncate(`${title} (${n} of ${count}: ${texts[n - 1]?.replace(/\s+/g, ' ')})`, MOST_TITLE)
+}
+
+/** Returns the facts of the steps of a loop, as `stepsOfLoop`. */
+export function factsOfLoop({ loop: _, ...facts }: StepFacts, items: Items): StepFacts[] {
+  return items.texts.map((_, at) => ({
+    ...facts,
+    ...namesOfItem(facts, at + 1),
+    title: titleOfItem(facts.title, at + 1, items),
+    path: null,
+    item: at + 1,
+  }))
+}
+
+/** Returns the index of the first step from `from` on; a loop begins with its items. Null: the first. */
+export function beginOf(steps: readonly Pick<FlowStep, 'id' | 'index'>[], from: string | null): number {
+  const index = steps.find(({ id }) => id === from)?.index ?? 1
+  return Math.max(
+    0,
+    steps.findIndex(each => each.index === index),
+  )
 }
 
 /** A value as read at the start. */
@@ -199,6 +275,10 @@ export interface StepFacts extends Pick<FlowStep, 'index' | 'id' | 'stem' | 'ret
   commandLine: string
   /** Left out: the session's rights. */
   readOnly?: true
+  /** Whether it is repeated for items. */
+  loop?: true
+  /** Number of its item, of a step that a loop made. */
+  item?: number
 }
 
 /** Result of a step in the last run, apart from its output. */
@@ -292,9 +372,16 @@ export function memoryFileOf({
 }
 
 /** Returns the possible names of a step's recording in `debug/`, the main one first. */
-export function recordingFilesOf({ index, stem, work }: Pick<FlowStep, 'index' | 'stem' | 'work'>): string[] {
+export function recordingFilesOf({
+  index,
+  stem,
+  work,
+  item,
+}: Pick<FlowStep, 'index' | 'stem' | 'work' | 'item'>): string[] {
   const usual = `${index}-${stem}.json`
-  return work.kind === 'agent' ? [...new Set([usual, `${index}-${work.agent}-agent.json`])] : [usual]
+  return work.kind === 'agent' && item === undefined
+    ? [...new Set([usual, `${index}-${work.agent}-agent.json`])]
+    : [usual]
 }
 
 /** Returns the command line that a person would type for the step. */
@@ -341,6 +428,8 @@ export function factsOf(step: FlowStep): StepFacts {
     commandLine: truncate(commandLineOf(step), MOST_LINE),
     ...(step.readOnly ? { readOnly: true } : {}),
     ...(step.continueOnError ? { continueOnError: true } : {}),
+    ...(step.forEach === undefined ? {} : { loop: true }),
+    ...(step.item && { item: step.item.n }),
   }
 }
 
@@ -407,7 +496,7 @@ export function textAt(value: unknown, path: readonly string[]): string {
 }
 
 /** Returns the ids of the steps whose results a step uses in its input or condition; `only`: just for this part. */
-export function neededSteps(step: Pick<FlowStep, 'work' | 'when'>, only: StepPart | null = null): string[] {
+export function neededSteps(step: Pick<FlowStep, 'work' | 'when' | 'forEach'>, only: StepPart | null = null): string[] {
   const needed = usedParts(step).flatMap(part => {
     if (typeof part === 'string' || !('step' in part)) return []
     return only === null || part.part === only ? [part.step] : []

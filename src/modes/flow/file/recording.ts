@@ -10,8 +10,10 @@ import {
   type FlowPlan,
   type FlowStep,
   type FrozenValue,
+  MOST_ITEMS,
   recordingFilesOf,
   type StepPart,
+  stepsOfLoop,
   type TemplatePart,
   textAt,
 } from './plan.ts'
@@ -22,8 +24,9 @@ import {
  * `codemachine.result`.
  */
 export interface RecordingHeader extends RecordedResult {
-  /** Id of the step. */
+  /** Id of the step, and its item in a loop. */
   step?: string | undefined
+  item?: string | undefined
   /** Workflow that recorded it: file (relative to the work directory) and name. */
   workflow?: { file: string; name: string } | undefined
   /** `inputHash` of its input; left out: unknown, so nothing is compared. */
@@ -71,6 +74,7 @@ const result = {
 const ownLine = v.object({ type: v.pipe(v.string(), v.startsWith(OWN_LINES)), v: v.number() })
 const header = v.object({
   step: v.optional(v.string()),
+  item: v.optional(v.string()),
   workflow: v.optional(v.object({ file: v.string(), name: v.string() })),
   input_sha256: v.optional(v.string()),
   values: v.optional(v.record(v.string(), v.string())),
@@ -163,8 +167,8 @@ function textOfStep(
 }
 
 /** Name of the kept text with a step's recording at the session's start. */
-export function keptRecording({ index }: Pick<FlowStep, 'index'>): string {
-  return `recording-${index}.jsonl`
+export function keptRecording({ index, item }: Pick<FlowStep, 'index' | 'item'>): string {
+  return `recording-${index}${item === undefined ? '' : `-${item.n}`}.jsonl`
 }
 
 /** Folder of recordings, relative to the work directory. */
@@ -234,6 +238,22 @@ export async function findRecording(
     }
   }
   return { kind: 'missing', looked }
+}
+
+/** Returns a plan with a step for each recorded item of its loops, so that a replay plays the same items. */
+export async function withRecordedItems(root: string, plan: FlowPlan, signal: AbortSignal): Promise<FlowPlan> {
+  const steps: FlowStep[] = []
+  for (const step of plan.steps) {
+    const texts: string[] = []
+    while (step.forEach !== undefined && texts.length < MOST_ITEMS) {
+      const next = stepsOfLoop(step, { texts: [...texts, ''], count: 0 })[texts.length]
+      const found = next && (await findRecording(root, plan, next, signal))
+      if (found === undefined || found.kind === 'missing') break
+      texts.push(found.kind === 'recording' ? (found.recording.header.item ?? '') : '')
+    }
+    steps.push(...(step.forEach === undefined ? [step] : stepsOfLoop(step, { texts, count: texts.length })))
+  }
+  return { ...plan, steps }
 }
 
 /** Returns the UTF-8 text of a found recording, so that the played text is the checked one; null: changed since. */

@@ -40,8 +40,14 @@ import { playLogged, type SessionLog } from '../../../session/session-log.ts'
 import { makeMemoryFolderOrRefuse } from '../../../workspace/memory/memory-folder.ts'
 import { memoryRoot, scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import { type BuiltMock, SCRIPT_NAME, scriptOf, shownCounts, toldOf, type Unplayable } from '../file/mock-script.ts'
-import { type FlowOptions, type FlowPlan, PLAN_NAME } from '../file/plan.ts'
-import { bytesOfRecording, type FoundRecording, findRecording, keptRecording } from '../file/recording.ts'
+import { type FlowOptions, type FlowPlan, flowOptionsOf, PLAN_NAME } from '../file/plan.ts'
+import {
+  bytesOfRecording,
+  type FoundRecording,
+  findRecording,
+  keptRecording,
+  withRecordedItems,
+} from '../file/recording.ts'
 import { writeMemory } from './runtime-files.ts'
 
 /** A workflow to replay from its recordings. */
@@ -62,12 +68,14 @@ interface MockRun {
  * shows anything, it throws a `UserError`: exit code 2 for a missing or unplayable recording, and for anything that `strict`
  * refuses; 6 while a codemachine runs here.
  */
-export async function runMock(world: World, mock: MockRun, observer: RunObserver): Promise<EndedSession> {
-  const { clock, platform, pid } = world
+export async function runMock(world: World, wanted: MockRun, observer: RunObserver): Promise<EndedSession> {
+  const { clock, platform, pid, signal } = world
   await using opened = new Cleanup()
-  const records = await openRecords({ ...world, directory: directoryOf(world, mock.run) })
+  const records = await openRecords({ ...world, directory: directoryOf(world, wanted.run) })
   const { directory } = records
-  const loaded = await settingsOf(world, directory, mock.run)
+  const loaded = await settingsOf(world, directory, wanted.run)
+  const plan = await withRecordedItems(directory, wanted.plan, signal)
+  const mock = { ...wanted, plan, options: flowOptionsOf(plan, wanted.options) }
   const { settings } = loaded
   opened.use(await takeRunLock(records.lock, { platform, pid, now: new Date(clock.now()), directory }))
   const redactor = await redactorFor(world, records, loaded)

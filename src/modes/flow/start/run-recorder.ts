@@ -12,7 +12,16 @@ import { openOutputs } from '../../../session/records/outputs.ts'
 import type { Records } from '../../../session/records/records.ts'
 import { describeEvent } from '../../../tell/words/event.ts'
 import { formatTime } from '../../../tell/words/numbers.ts'
-import { type FlowPlan, type FlowStep, PLAN_NAME, type TemplatePart, usedParts } from '../file/plan.ts'
+import {
+  beginOf,
+  type FlowPlan,
+  type FlowStep,
+  MOST_ITEMS,
+  PLAN_NAME,
+  stepsOfLoop,
+  type TemplatePart,
+  usedParts,
+} from '../file/plan.ts'
 import {
   firstLine,
   inputHash,
@@ -22,6 +31,7 @@ import {
   renderParts,
   type StepCame,
 } from '../file/recording.ts'
+import { recordOf, stepsNow } from '../next.ts'
 import { titleOf } from '../view.ts'
 import { APPROVE, type FlowWork, type StepRecord, workOf } from '../work.ts'
 import { keepEarlier, RuntimeFile, writeMemory } from './runtime-files.ts'
@@ -92,8 +102,10 @@ export class RunRecorder implements SessionRecorder {
       const lines = [told.text, ...told.more.map(line => `  ${line}`)].map(line => line.trimEnd())
       this.#add('log', `${formatTime(Date.parse(event.at))}  ${lines.join('\n')}\n`)
     }
+    if (before.steps === next.steps) return
+    const open = new Set(before.options.steps.filter((_, at) => before.steps[at]?.mark === 'to-do').map(({ id }) => id))
     for (const [index, record] of next.steps.entries())
-      if (record.mark !== 'to-do' && before.steps[index]?.mark === 'to-do') this.#finish(index, record, next)
+      if (record.mark !== 'to-do' && open.has(next.options.steps[index]?.id ?? '')) this.#finish(index, record, next)
   }
 
   live(_: LiveEvent): void {}
@@ -127,17 +139,19 @@ export class RunRecorder implements SessionRecorder {
       // The template already says it.
       return
     }
-    const first = options.from === null ? 0 : this.#plan.steps.findIndex(({ id }) => id === options.from)
+    const first = beginOf(this.#plan.steps, options.from)
+    const open = new Set(options.steps.filter((_, at) => steps[at]?.mark === 'to-do').map(each => each.id))
     const replaced = this.#plan.steps.filter(
-      ({ work }, at) =>
-        at >= first && steps[at]?.mark === 'to-do' && !(work.kind === 'agent' && work.engine === 'mock'),
+      ({ id: step, work }, at) => at >= first && open.has(step) && !(work.kind === 'agent' && work.engine === 'mock'),
     )
-    await keepEarlier(directory, replaced, id, this.#onProblem)
+    const texts = Array<string>(MOST_ITEMS).fill('')
+    const all = replaced.flatMap(step => (step.forEach === undefined ? [step] : stepsOfLoop(step, { texts, count: 0 })))
+    await keepEarlier(directory, all, id, this.#onProblem)
   }
 
   async #openStep(at: number, work: FlowWork): Promise<void> {
-    const step = this.#plan?.steps[at]
-    if (step === undefined || this.#open?.step === step) return
+    const step = this.#plan === null ? undefined : stepsNow(this.#plan, work)[at]
+    if (step === undefined || this.#open?.step.id === step.id) return
     await this.#close()
     const { directory } = this.#options.records
     const isReplay = step.work.kind === 'agent' && step.work.engine === 'mock'
@@ -146,7 +160,7 @@ export class RunRecorder implements SessionRecorder {
       ? RuntimeFile.none(this.#onProblem)
       : RuntimeFile.recording(directory, step, this.#session, this.#onProblem))
     this.#open = { step, recording, log }
-    await log.add(`== ${this.#session}: step ${step.index}/${work.steps.length} ${step.id}\n`)
+    await log.add(`== ${this.#session}: step ${step.index}/${this.#plan?.steps.length} ${step.id}\n`)
     // Its last line may be incomplete.
     if (recording.goesOn) await recording.add('\n')
     else await recording.add(`${firstLine(await this.#headerOf(step, work))}\n`)
@@ -172,7 +186,7 @@ export class RunRecorder implements SessionRecorder {
   }
 
   async #headerOf(step: FlowStep, flow: FlowWork): Promise<RecordingHeader> {
-    const { id, work } = step
+    const { id, work, item } = step
     const redact = (text: string) => this.#options.redactor.text(text)
     const values = this.#plan?.values ?? {}
     const parts = usedParts(step)
@@ -189,16 +203,17 @@ export class RunRecorder implements SessionRecorder {
         ? { input_sha256: inputHash(redact(work.prompt.text), redact(input)) }
         : {}),
       session: this.#session,
+      ...(item === undefined ? {} : { item: redact(item.text) }),
       ...(recorded.length === 0 ? {} : { values: Object.fromEntries(recorded) }),
     }
   }
 
   /** Returns the results of referenced steps. */
-  async #cameOf(parts: readonly TemplatePart[], { steps }: FlowWork): Promise<Map<string, StepCame>> {
+  async #cameOf(parts: readonly TemplatePart[], flow: FlowWork): Promise<Map<string, StepCame>> {
     const came = new Map<string, StepCame>()
     for (const part of parts) {
       if (typeof part === 'string' || !('step' in part) || came.has(part.step)) continue
-      const record = steps[this.#plan?.steps.findIndex(({ id }) => id === part.step) ?? -1]
+      const record = recordOf(flow, part.step)
       if (record?.mark === 'skipped') came.set(part.step, 'skipped')
       if (record?.mark !== 'done' && record?.mark !== 'failed') continue
       const output = record.output === null ? '' : await this.#read(record.output)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Recorded } from '../../../../src/core/events/events.ts'
 import { message, reply, type Script, shell, turnsScript } from '../../../../src/demo/model/reply.ts'
+import { codemachine } from '../../../support/codemachine.ts'
 import { at, FILE, HEAD, lay, PROMPT } from '../../../support/flow-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
 import { promise } from '../../../support/promise.ts'
@@ -78,6 +79,58 @@ const POINTS: readonly KillPoint[] = [
   { victim: 'codemachine', event: 'round-started', when: 'after', n: 1 },
   { victim: 'codemachine', event: 'done-nominated', when: 'after', n: 1 },
 ]
+
+const LOOP = `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  id = "names"
+  run = "seq 3"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "each"
+  for_each = "{{steps.names.output}}"
+  verify = ["true"]
+  input.template = "Item {{item}}."
+  output = { kind = "file", path = "ALL.json" }
+`
+
+/** While the items are looked for, worked on, proved and collected. */
+const LOOP_POINTS: readonly KillPoint[] = [
+  { victim: 'codemachine', event: 'looked', when: 'before', n: 1 },
+  { victim: 'codemachine', event: 'looked', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'item-completed', item: 'agent-message', when: 'after', n: 2 },
+  { victim: 'codemachine', event: 'command-ran', when: 'before', n: 2 },
+  { victim: 'codemachine', event: 'looked', when: 'after', n: 1 },
+  { victim: 'codemachine', event: 'wrote', when: 'before', n: 1 },
+]
+
+promise('F11')
+test('killed in a loop and resumed, it goes on at the item that was cut off, and a replay plays all items', async () => {
+  await using scene = await openRealScene(
+    turnsScript(({ userTexts }) => reply(message(`Said: ${/Item \d\./.exec(userTexts.at(-1) ?? '')}`))),
+  )
+  await lay(scene, { [FILE]: LOOP, ...PROMPT })
+  let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }
+  for (let n = 0; n <= LOOP_POINTS.length; n++) {
+    const args = n === 0 ? ['flow', 'run', FILE, '--no-mock'] : ['resume']
+    last = await startWithKills(scene.place, [...args, '--json', '--no-keep-awake'], LOOP_POINTS).ended
+    expect(killsIn(scene.place), last.stderr).toHaveLength(Math.min(n + 1, LOOP_POINTS.length))
+  }
+  expect(last.exitCode, last.stderr).toBe(0)
+  const journal = scene.recorded('journal.ndjson').trim().split('\n')
+  const events = journal.map(line => JSON.parse(line) as Recorded)
+  expect(eventsOf(events, 'noted').map(({ text }) => text)).toEqual([
+    'Step 1/2: names: done',
+    'Step 2/2: each (1 of 3: 1): done',
+    'Step 2/2: each (2 of 3: 2): done',
+    'Step 2/2: each (3 of 3: 3): done',
+    'Step 2/2: each: done, 3 items, ALL.json',
+  ])
+  expect(JSON.parse(await at(scene, 'ALL.json'))).toEqual([1, 2, 3].map(n => `Said: Item ${n}.`))
+  const replayed = await codemachine(scene.place, ['flow', 'run', FILE, '--pace', '0', '--strict'])
+  expect(replayed).toMatchObject({ exitCode: 0, stderr: '' })
+  for (const n of [1, 2, 3]) expect(replayed.stdout).toContain(`Said: Item ${n}.`)
+})
 
 promise('F11')
 test('killed in each step of a workflow and resumed, it comes to the same end, and no finished step is run again', async () => {

@@ -78,6 +78,39 @@ test('what was recorded by a real run is replayed with --mock, and writes nothin
   expect(scene.model.requests).toHaveLength(1)
 })
 
+promise(
+  'F16',
+  'A step with `for_each` runs once for each item of a list, each with its own recording, and a replay plays the same items',
+)
+test('a step runs once for each text of a list; show and a dry run list them, and a replay plays them', async () => {
+  const { scene, directory, codexFlow } = await project('Trees are tall.', 'The sea is deep.', 'Both.')
+  const file = `${FLOW.slice(0, FLOW.indexOf('[workflow]'))}
+[[workflow.steps]]
+agent = "writer"
+id = "each"
+for_each = ["trees", "the sea"]
+input.template = "{{index}}. Write about {{item}}."
+[[workflow.steps]]
+agent = "writer"
+id = "sum"
+input.template = "Sum up: {{steps.each.output}}"
+output = { kind = "file", path = "SUM.md" }
+`
+  await writeFile(join(directory, 'notes.workflow.toml'), file)
+  const list = ['run', 'notes.workflow.toml']
+  expect((await codexFlow(['show', 'notes.workflow.toml'])).stdout).toContain('  for each  trees, the sea\n')
+  expect((await codexFlow([...list, '--dry-run'])).stdout).toContain('  for each of trees, the sea\n')
+  const ran = await codexFlow([...list, '--no-keep-awake'])
+  expect(ran).toMatchObject({ exitCode: 0, stderr: '' })
+  expect([1, 2].map(n => scene.input(n))).toEqual(['1. Write about trees.', '2. Write about the sea.'])
+  expect(scene.input(3)).toMatch(/^Sum up: \[\s+"Trees are tall\.",\s+"The sea is deep\."\s+\]/)
+  const replayed = await codexFlow([...list, '--mock', '--pace', '0', '--strict'])
+  expect(replayed).toMatchObject({ exitCode: 0, stderr: '' })
+  for (const line of ['Step 1/2: each (2 of 2: the sea)', 'The sea is deep.', 'Step 1/2: each: 2 items'])
+    expect(replayed.stdout).toContain(line)
+  expect(scene.model.requests).toHaveLength(3)
+})
+
 promise('F10')
 test('a step writes its answer, and fields of it, into several files; a replay with --write writes the same', async () => {
   const { directory, codexFlow } = await project('{"title":"Trees","notes":["tall","green"]}')
