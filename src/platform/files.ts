@@ -10,7 +10,7 @@ import {
   statSync,
   watch,
 } from 'node:fs'
-import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { chmod, type FileHandle, link, lstat, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, type PlatformPath, posix, relative, resolve, sep, win32 } from 'node:path'
 import { platform as hostPlatform } from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -293,6 +293,26 @@ export function pathInside(folder: string, given: string): string | null {
   const path = relative(folder, resolve(folder, given))
   const isInside = path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path)
   return isInside ? path.replaceAll(sep, '/') : null
+}
+
+/** Returns true if the file systems of a platform keep a file under exactly this name. */
+export function isFileName(name: string, platform: NodeJS.Platform = hostPlatform): boolean {
+  if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) return false
+  return platform !== 'win32' || !(RESERVED_NAME.test(name) || /[<>:"\\|?*\p{Cc}]|[. ]$/u.test(name))
+}
+
+/** Devices of Windows, with any ending. */
+const RESERVED_NAME = /^(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$) *(?:\.|$)/i
+
+/** Creates a folder and its parents; only this user gets into it, on Windows by the rights of the folder above. */
+export async function makePrivateFolder(folder: string, platform: NodeJS.Platform): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await keepPrivate(folder, platform)
+}
+
+/** Takes the rights of others on a folder away, if there are any. */
+export async function keepPrivate(folder: string, platform: NodeJS.Platform): Promise<void> {
+  if (platform !== 'win32' && ((await stat(folder)).mode & 0o077) !== 0) await chmod(folder, 0o700)
 }
 
 /** Renames a file; false: missing, perhaps renamed by another process. */

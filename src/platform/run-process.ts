@@ -206,7 +206,10 @@ export interface ProgramFound {
 }
 
 /** Finds the first program of this name on the PATH that no agent can write. On Windows `.exe` is optional. */
-export async function findProgram(name: string, { env, platform, where }: ProgramSearch): Promise<ProgramFound> {
+export async function findProgram(
+  name: string,
+  { env, platform = hostPlatform, where }: Omit<ProgramSearch, 'platform'> & Partial<ProgramSearch>,
+): Promise<ProgramFound> {
   const file = platform === 'win32' && !name.includes('.') ? `${name}.exe` : name
   const passedOver: string[] = []
   for (const { folder, isOwn } of searchedFolders(env, platform)) {
@@ -389,13 +392,28 @@ const STARTED = 0o6
  */
 function windowsLine(line: string, cmd: string): ShellLine {
   const escaped = `"${line}"`.replaceAll(/[\^"&|<>()!]/g, '^$&')
-  return {
-    command: [cmd, '/d', '/v:off', '/c', `%${LINE_VARIABLE}%`],
-    env: { [LINE_VARIABLE]: `${cmd} /d /v:off /s /c ${escaped}` },
-  }
+  const whole = `${cmd} /d /v:off /s /c ${escaped}`
+  // `cmd.exe` would run only the beginning, which may succeed.
+  if (/[\r\n]/.test(line) || whole.length > MOST_LINE) return windowsLine(`(echo ${NO_LINE}& exit 1)`, cmd)
+  return { command: [cmd, '/d', '/v:off', '/c', `%${LINE_VARIABLE}%`], env: { [LINE_VARIABLE]: whole } }
 }
 
+const MOST_LINE = 8191
+const NO_LINE = `codemachine: cmd.exe runs only one line of at most ${MOST_LINE} characters. Put this command into a script.`
+
 const LINE_VARIABLE = 'CODEMACHINE_LINE'
+
+/**
+ * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
+ * UTF-16 units in all of them.
+ */
+export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
+  if (prompt.includes('\0')) return false
+  if (platform !== 'win32') return Buffer.byteLength(prompt) <= 100_000
+  // Each is quoted, and quotes inside are doubled.
+  const units = [...others, prompt].map(text => text.length + (text.match(/["\\]/g)?.length ?? 0) + 3)
+  return units.reduce((sum, each) => sum + each, 0) <= 32_000
+}
 
 /** Resolves with the absolute paths that this process's stdout and stderr are redirected to. Linux only; else empty. */
 export async function outputFiles(platform: NodeJS.Platform): Promise<string[]> {

@@ -1,11 +1,11 @@
-import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
+import { copyFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoreMissing, messageOf, UserError } from '../base/errors.ts'
 import { type CodexBinary, chooseCodexHome, isFile } from '../engines/codex/find-codex.ts'
 import { askUsualModel } from '../engines/codex/models.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { type AskOptions, askAppServer } from '../engines/codex/thread-start.ts'
-import { pathExists } from '../platform/files.ts'
+import { makePrivateFolder, pathExists } from '../platform/files.ts'
 import { runWithExeca, withSearchPathOutside } from '../platform/run-process.ts'
 import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../session/records/records.ts'
@@ -117,8 +117,7 @@ function whyNot(end: TerminalEnd | 'too late'): string | null {
 
 async function makePrivate(folder: string, { world }: LoginPlace): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    if (world.platform !== 'win32') await chmod(folder, 0o700)
+    await makePrivateFolder(folder, world.platform)
   } catch (error) {
     throw new UserError('CM0306', `codemachine cannot store a login in ${folder}: ${messageOf(error)}.`, {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',

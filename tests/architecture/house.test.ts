@@ -95,6 +95,20 @@ const DOORS = ['src/start.ts', 'src/doors/cli/entry.ts', 'src/index.ts']
 /** The most lines of the door to import: it hands on, and does nothing. */
 const MOST_LINES_OF_INDEX = 60
 
+/** Where something is told by the platform outside of `src/platform`: programs for it, or what is missing on it. */
+const TOLD_BY_PLATFORM = [
+  'src/doors/cli/entry.ts',
+  'src/doors/screen/host/screen-home.ts',
+  'src/doors/screen/terminal/ascii.ts',
+  'src/engines/acp/acp-engine.ts',
+  'src/engines/codex/find-codex.ts',
+  'src/engines/codex/sandbox/try-sandbox.ts',
+  'src/engines/codex/shell/open-shell.ts',
+  'src/project/doctor/checks.ts',
+  'src/project/doctor/codex.ts',
+  'src/session/records/run-lock.ts',
+]
+
 /** The layer that touches nothing: no clock, file or process. */
 const PURE = ['core']
 
@@ -257,6 +271,15 @@ test('only the doors know the process and the console', () => {
     )
   })
   expect(wrong.map(({ path }) => path)).toEqual([])
+})
+
+test('what differs by platform is decided in one folder, which is given the platform', () => {
+  const outside = ours.filter(({ path }) => layerOf(path) !== 'platform')
+  const told = outside.filter(({ path }) => /'(?:win32|darwin|freebsd)'/.test(codeOf(path)))
+  expect(told.map(({ path }) => path).sort()).toEqual(TOLD_BY_PLATFORM)
+  const asks = (path: string) =>
+    /\bprocess\.(?:platform|arch)\b|\{[^}]*\bplatform\b[^}]*\} from 'node:(?:os|process)'/.test(codeOf(path))
+  expect(outside.filter(({ path }) => asks(path) && !DOORS.includes(path)).map(({ path }) => path)).toEqual([])
 })
 
 test('the application, and all below it, has no terminal', () => {

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
+import { isFileName, isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
 import { answerAt, isAlive, isAnswered, lifeSign, readPs, startTimeOf } from '../../src/platform/processes.ts'
 import {
   searchedFolders,
@@ -12,7 +13,9 @@ import {
   withOwnPath,
   withPersonPath,
 } from '../../src/platform/run-process.ts'
-import { shellWord } from '../../src/tell/words/commands.ts'
+import { shellWord } from '../../src/platform/shell-word.ts'
+import { isPlainPath } from '../../src/workspace/files/write-all.ts'
+import { isWorktreeName } from '../../src/workspace/worktree/worktree.ts'
 import { promise } from '../support/promise.ts'
 
 promise('B123')
@@ -112,10 +115,62 @@ describe('on Windows', () => {
     expect(await refusing(1, 'EPERM')('linux')).toEqual({ tries: 1, waited: 0, error: 'EPERM' })
   })
 
+  test.each([
+    ['npm run lint\nnpm test'],
+    ['npm run lint\r\nnpm test'],
+    [`echo ${'x'.repeat(8_200)}`],
+    [`echo ${'&'.repeat(4_100)}`],
+  ])('a line of a gate that cmd.exe would run only in part fails, and says why', line => {
+    const { env } = shellLine(line, 'win32', 'as-one', {})
+    const inner = afterFirstRead(Object.values(env).join())
+    expect(inner).toMatch(/"\(echo codemachine: cmd\.exe runs only one line [^&|<>%^]*& exit 1\)"$/)
+    expect(inner.length).toBeLessThan(8192)
+  })
+
+  test('a word of a hint is that word for cmd.exe and for PowerShell, whatever stands in it', () => {
+    const characters = [...'ab C:/\\\\"\'%^&|<>()!;,=@#-.*~', '\u2018', '\u2019']
+    const word = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map(each => each.join(''))
+    fc.assert(
+      fc.property(word, text => {
+        const typed = shellWord(text, 'win32')
+        expect(readByProgram(readByCmd(typed))).toEqual([text])
+        // Between PowerShell and the program, only the backslashes before a quote and at the end are twice as many.
+        expect(readByPowerShell(typed).replace(/(\\+)\1(?="|$)/g, '$1')).toBe(text)
+      }),
+    )
+  })
+
+  test('a word with a variable of PowerShell is that word there; a line break is a space', () => {
+    const characters = [...'a \\"\'$`%', '\u2018', '\u201a', '\u201c', '\u201e']
+    const word = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map(each => `$${each.join('')}`)
+    fc.assert(
+      fc.property(word, text => {
+        expect(readByPowerShell(shellWord(text, 'win32')).replace(/(\\+)\1(?="|$)/g, '$1')).toBe(text)
+      }),
+    )
+    expect(shellWord('a\r\n\tb', 'win32')).toBe('"a b"')
+  })
+
+  test.each(['con', 'NUL.txt', 'aux .md', 'com1', 'LPT³.a', 'a.', 'a ', 'a:b', 'a?', 'CONIN$'])(
+    'no file, folder or worktree is named %j',
+    name => {
+      expect([isFileName(name, 'win32'), isFileName(name, 'linux')]).toEqual([false, true])
+      expect(isWorktreeName(name, 'win32')).toBe(false)
+      expect(isPlainPath(`docs/${name}/b.md`, 'win32')).toBe(false)
+    },
+  )
+
+  test('names such as console.ts and com10 are names as on other systems', () => {
+    for (const name of ['console.ts', 'com10', 'auxiliary', '.env', 'a.b', 'nul-device'])
+      expect(isFileName(name, 'win32')).toBe(true)
+    for (const name of ['', '.', '..', 'a/b', 'a\0']) expect(isFileName(name, 'linux')).toBe(false)
+  })
+
   test('a path in a hint is quoted for cmd.exe and PowerShell', () => {
     expect(shellWord('C:\\Users\\me\\work', 'win32')).toBe('C:\\Users\\me\\work')
     expect(shellWord("C:\\it's mine", 'win32')).toBe(`"C:\\it's mine"`)
     expect(shellWord('', 'win32')).toBe('""')
+    expect(shellWord('C:\\my work\\', 'win32')).toBe('"C:\\my work\\\\"')
     expect(shellWord("it's mine", 'linux')).toBe(`'it'\\''s mine'`)
   })
 
@@ -152,6 +207,69 @@ describe('on macOS', () => {
     expect(await startTimeOf(process.pid, 'darwin')).toMatch(/^\d{4}-\d\d-\d\dT/)
   })
 })
+
+/** The word as cmd.exe hands it on: a quote begins or ends a text; outside, these characters mean something to it. */
+function readByCmd(typed: string): string {
+  let isText = false
+  for (const char of typed) {
+    if (char === '"') isText = !isText
+    else if (!isText && /[&|<>()^\s;,=]/.test(char)) throw new Error(`cmd.exe reads ${char} itself in ${typed}`)
+  }
+  return typed
+}
+
+/** The arguments that a Windows program sees: in quotes, two quotes are one; backslashes count before a quote alone. */
+function readByProgram(line: string): string[] {
+  const found: string[] = []
+  let [word, isText, isThere] = ['', false, false]
+  for (let at = 0; at < line.length; at++) {
+    const [slashes = ''] = /^\\*/.exec(line.slice(at)) ?? []
+    const next = line[at + slashes.length]
+    if (next === '"') {
+      word += '\\'.repeat(slashes.length >> 1)
+      at += slashes.length
+      isThere = true
+      if (slashes.length % 2 === 1) word += '"'
+      else if (isText && line[at + 1] === '"') {
+        word += '"'
+        at++
+      } else isText = !isText
+    } else if (slashes !== '') {
+      word += slashes
+      isThere = true
+      at += slashes.length - 1
+    } else if (next === ' ' && !isText) {
+      if (isThere) found.push(word)
+      word = ''
+      isThere = false
+    } else {
+      word += next
+      isThere = true
+    }
+  }
+  return isThere ? [...found, word] : found
+}
+
+/** The one word that PowerShell makes of a text: any form of a quote begins and ends it, and twice stands for itself. */
+function readByPowerShell(typed: string): string {
+  const single = /['\u2018-\u201b]/
+  const double = /["\u201c-\u201e]/
+  const quote = [single, double].find(each => each.test(typed[0] ?? ''))
+  if (quote === undefined) {
+    if (/[\s'"$`&|<>(){};,@#%^!=*~\u2018-\u201e]/.test(typed) || /^-.*[.:]/.test(typed))
+      throw new Error(`No plain word: ${typed}`)
+    return typed
+  }
+  let read = ''
+  for (let at = 1; at < typed.length - 1; at++) {
+    const char = typed[at] ?? ''
+    if (quote === double && /[$`]/.test(char)) throw new Error(`PowerShell reads ${char} itself in ${typed}`)
+    if (quote.test(char) && !quote.test(typed[++at] ?? '')) throw new Error(`The text ends early in ${typed}`)
+    read += char
+  }
+  if (!quote.test(typed.at(-1) ?? '') || typed.length < 2) throw new Error(`The text does not end in ${typed}`)
+  return read
+}
 
 /** What the first cmd.exe makes of a text: a caret takes what the next character means to it, and a quote would begin a text. */
 function afterFirstRead(text: string): string {

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 import type { ErrorCode } from '../../base/error-codes.ts'
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
-import { shellWord } from '../../tell/words/commands.ts'
+import { shellWord } from '../../platform/shell-word.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 
 /** Commands that belong together, in the order in which a person comes to need them. */

@@ -1,7 +1,7 @@
 import { createECDH, createPrivateKey, randomBytes, sign } from 'node:crypto'
 import { lookup } from 'node:dns'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { type IncomingMessage, type RequestOptions, request as requestInClear } from 'node:http'
 import { request } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { Hono } from 'hono'
 import * as v from 'valibot'
 import { messageOf, UserError } from '../../base/errors.ts'
-import { writeWholeFile } from '../../platform/files.ts'
+import { makePrivateFolder, writeWholeFile } from '../../platform/files.ts'
 import { type Access, readKept } from '../../project/page/access.ts'
 import type { SessionCard } from '../../project/watch/cards.ts'
 import type { World } from '../../project/world.ts'
@@ -184,8 +184,7 @@ export class Push {
 
   async #write(name: string, content: object): Promise<void> {
     const folder = join(this.#options.folder, 'push')
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    if (this.#options.world.platform !== 'win32') await chmod(folder, 0o700)
+    await makePrivateFolder(folder, this.#options.world.platform)
     await writeWholeFile(this.#path(name), `${JSON.stringify(content)}\n`)
   }
 }

@@ -1,4 +1,5 @@
 import type { ThreadSpec } from '../../core/engine.ts'
+import { fitsAsArgument } from '../../platform/run-process.ts'
 import { tomlInline, tomlString } from '../../platform/toml.ts'
 import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '../codex/sandbox.ts'
 import { threadStartParams } from '../codex/thread-start.ts'
@@ -83,16 +84,4 @@ function sandboxArguments({ turn }: SandboxTerms): {
     default:
       return { flags: ['--sandbox', 'read-only'], settings: {}, last: [] }
   }
-}
-
-/**
- * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
- * UTF-16 units in all of them.
- */
-export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
-  if (prompt.includes('\0')) return false
-  if (platform !== 'win32') return Buffer.byteLength(prompt) <= 100_000
-  // Each is quoted, and quotes inside are doubled.
-  const units = [...others, prompt].map(text => text.length + (text.match(/["\\]/g)?.length ?? 0) + 3)
-  return units.reduce((sum, each) => sum + each, 0) <= 32_000
 }

@@ -1,5 +1,6 @@
 import type { SessionState } from '../../core/state/state.ts'
-import { here, shellWord } from '../../tell/words/commands.ts'
+import { shellWord } from '../../platform/shell-word.ts'
+import { here } from '../../tell/words/commands.ts'
 import { formatSpan } from '../../tell/words/numbers.ts'
 import { type HowToTest, type StepStatus, type StepWork, type TeamWork, workOf } from './work.ts'
 

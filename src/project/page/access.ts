@@ -1,10 +1,10 @@
 import { createHmac, createPublicKey, randomBytes, timingSafeEqual, verify } from 'node:crypto'
-import { chmod, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
-import { readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
+import { makePrivateFolder, readBoundedText, sha256Of, writeWholeFile } from '../../platform/files.ts'
 
 /** Rights of a device: see everything (`look`), or also answer, tell, start and stop (`steer`). */
 export type Right = 'look' | 'steer'
@@ -108,7 +108,7 @@ export class Access {
 
   /** Creates its folder, for this user only. */
   async open(): Promise<void> {
-    await this.#makePrivate(this.#options.folder)
+    await makePrivateFolder(this.#options.folder, this.#options.platform)
   }
 
   /**
@@ -287,13 +287,8 @@ export class Access {
 
   async #write(kind: Kind, name: string, content: object): Promise<void> {
     await this.open()
-    await this.#makePrivate(join(this.#options.folder, kind))
+    await makePrivateFolder(join(this.#options.folder, kind), this.#options.platform)
     await writeWholeFile(this.#path(kind, name), `${JSON.stringify(content)}\n`)
-  }
-
-  async #makePrivate(folder: string): Promise<void> {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    if (this.#options.platform !== 'win32') await chmod(folder, 0o700)
   }
 }
 

@@ -1,4 +1,4 @@
-import { shellWord } from '../../tell/words/commands.ts'
+import { shellWord } from '../../platform/shell-word.ts'
 import { formatCount, formatDuration } from '../../tell/words/numbers.ts'
 import { oneLine } from '../../tell/words/safe-text.ts'
 import type { Landed, LandingPlace } from './land.ts'

@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
-import { comparable } from '../../platform/files.ts'
+import { comparable, isFileName, pathsOf } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import { isInRuntime, isOwnFolder } from '../../workspace/files/write-all.ts'
 
@@ -170,7 +170,7 @@ export async function readPaths(
   const paths: string[] = []
   for (const each of written) {
     const parts = partsOf(each, platform)
-    const problem = problemOf(each, parts) ?? (await problemOnDisk(directory, parts))
+    const problem = problemOf(each, parts, platform) ?? (await problemOnDisk(directory, parts))
     if (problem !== null) return { problem: `${problem} No agent was started.` }
     if (parts.length === 0) return { paths: null }
     paths.push(parts.join('/'))
@@ -186,14 +186,15 @@ export async function readPaths(
 }
 
 function partsOf(path: string, platform: NodeJS.Platform): string[] {
-  const separators = platform === 'win32' ? /[\\/]/ : /\//
+  const { sep } = pathsOf(platform)
   return path
     .trim()
-    .split(separators)
+    .replaceAll(sep, '/')
+    .split('/')
     .filter(part => part !== '' && part !== '.')
 }
 
-function problemOf(path: string, parts: readonly string[]): string | null {
+function problemOf(path: string, parts: readonly string[], platform: NodeJS.Platform): string | null {
   const shown = JSON.stringify(path.length > 80 ? `${path.slice(0, 80).toWellFormed()}…` : path)
   if (path.length > MOST_CHARACTERS) return `The path ${shown} is longer than ${MOST_CHARACTERS} characters.`
   if (path.trim() === '') return 'A path is empty; name folders relative to the work directory.'
@@ -203,6 +204,8 @@ function problemOf(path: string, parts: readonly string[]): string | null {
   }
   if (parts.includes('..')) return `The path ${shown} leads out by ".."; name folders inside the work directory.`
   if (/[*?]/.test(path)) return `The path ${shown} is a pattern; name folders.`
+  if (!parts.every(part => isFileName(part, platform)))
+    return `The path ${shown} has a name that no folder can have here.`
   if (parts.some(isOwnFolder) || isInRuntime(parts))
     return `The path ${shown} lies in a folder of git or codemachine; leave it out.`
   return null

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { access, chmod, constants, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { TemplateKinds } from '../../core/template.ts'
-import { pathExists, realWorkDirectory } from '../../platform/files.ts'
+import { keepPrivate, pathExists, realWorkDirectory } from '../../platform/files.ts'
 
 /** Places that determine the records of a work directory. */
 export interface RecordsPlaces {
@@ -235,10 +235,7 @@ export async function openRecordsRoot(places: RecordsPlaces): Promise<string> {
 
 async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<void> {
   await makeFolder(folder)
-  if (platform === 'win32') return
-  const { mode } = await stat(folder)
-  if ((mode & 0o077) === 0) return
-  await chmod(folder, 0o700).catch(error => {
+  await keepPrivate(folder, platform).catch(error => {
     throw unwritable(folder, error)
   })
 }

@@ -2,6 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../../core/events/outcome.ts'
 import type { LimitName } from '../../core/rules/run-limits.ts'
 import type { PromptTerms } from '../../core/shapes/queue.ts'
+import { shellWord } from '../../platform/shell-word.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
@@ -150,15 +151,6 @@ export function costAsTyped(amount: number): string {
 export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
   const prompts = waiting === 1 ? '1 prompt waits' : `${waiting} prompts wait`
   return `The queue does not start (${prompts}): the run has used up its ${limitAsTyped(name, limit)}, which is for all its sessions together.`
-}
-
-// A browser page has no platform: it shows commands for a Unix shell.
-const HOST: NodeJS.Platform = globalThis.process?.platform ?? 'linux'
-
-/** Quotes a word for the shell of a platform; on Windows for `cmd.exe` and PowerShell. */
-export function shellWord(text: string, platform: NodeJS.Platform = HOST): string {
-  if (platform === 'win32') return /^[\w.\\/:-]+$/.test(text) ? text : `"${text.replaceAll('"', '""')}"`
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** What the session of a queued prompt begins with beside its prompt, as `build, 5 rounds, 2h`; empty if nothing was said. */

@@ -6,6 +6,7 @@ import * as v from 'valibot'
 import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.ts'
 import {
   comparable,
+  isFileName,
   isWithin,
   pathExists,
   readBoundedText,
@@ -228,9 +229,9 @@ function problemOf(files: readonly FileToWrite[]): string | null {
 }
 
 /** True for a relative path in its shortest form, without parts that have a special meaning on some system. */
-export function isPlainPath(path: string): boolean {
+export function isPlainPath(path: string, platform?: NodeJS.Platform): boolean {
   if (path === '' || path.length > MOST_PATH || /[\\\p{Cc}]|^[a-z]:/iu.test(path)) return false
-  return path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
+  return path.split('/').every(part => isFileName(part, platform))
 }
 
 /** True if a part of a path names git's or codemachine's folder on some file system. */

@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { platform } from 'node:process'
 import { UserError } from '../../base/errors.ts'
 import { type WritableByAgents, writableByAgents } from '../../platform/files.ts'
 import { findProgram } from '../../platform/run-process.ts'
@@ -12,7 +11,7 @@ import { findRepository, type PersonRepository, readLine } from './git.ts'
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const where = await writableIn(workTree, env)
-  const { path, passedOver } = await findProgram('git', { env, platform, where })
+  const { path, passedOver } = await findProgram('git', { env, where })
   if (path !== null) return path
   throw new UserError(
     'CM0501',

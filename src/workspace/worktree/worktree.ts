@@ -1,7 +1,7 @@
 import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
-import { pathExists } from '../../platform/files.ts'
+import { isFileName, pathExists } from '../../platform/files.ts'
 import { runWithExeca, withSearchPathOutside } from '../../platform/run-process.ts'
 import { findGit, writableIn } from '../git/find-git.ts'
 import {
@@ -360,8 +360,8 @@ export function checkWorktreeName(typed: string): string {
 }
 
 /** True if a name is valid for a folder and a branch, and can be typed and printed unchanged. */
-export function isWorktreeName(name: string): boolean {
-  return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name)
+export function isWorktreeName(name: string, platform?: NodeJS.Platform): boolean {
+  return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name) && isFileName(name, platform)
 }
 
 /** Yields names for a worktree without a chosen one: `20261121-1`, `20261121-2`, … */

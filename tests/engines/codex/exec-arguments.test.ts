@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import type { ThreadSpec } from '../../../src/core/engine.ts'
 import type { SandboxChoice } from '../../../src/core/shapes/sandbox.ts'
 import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
-import { type ExecTurn, execCommand, fitsAsArgument } from '../../../src/engines/exec/exec-arguments.ts'
+import { type ExecTurn, execCommand } from '../../../src/engines/exec/exec-arguments.ts'
+import { fitsAsArgument } from '../../../src/platform/run-process.ts'
 import { promise } from '../../support/promise.ts'
 
 test.each<[NodeJS.Platform, string, string[], boolean]>([

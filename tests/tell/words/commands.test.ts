@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { parseDuration } from '../../../src/base/text.ts'
+import { shellWord } from '../../../src/platform/shell-word.ts'
 import { parseCount } from '../../../src/project/settings/schema.ts'
-import { countAsTyped, durationAsTyped, shellWord } from '../../../src/tell/words/commands.ts'
+import { countAsTyped, durationAsTyped } from '../../../src/tell/words/commands.ts'
 
 test.each([
   [8 * 3_600_000, '8h'],

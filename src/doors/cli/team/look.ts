@@ -8,7 +8,8 @@ import {
   showTeam,
 } from '../../../modes/team/start/projects.ts'
 import { realWorkDirectory } from '../../../platform/files.ts'
-import { here, networkFlag, shellWord } from '../../../tell/words/commands.ts'
+import { shellWord } from '../../../platform/shell-word.ts'
+import { here, networkFlag } from '../../../tell/words/commands.ts'
 import { formatDayAndTime, formatDuration } from '../../../tell/words/numbers.ts'
 import { describeOutcome } from '../../../tell/words/outcome.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
