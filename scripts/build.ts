@@ -211,12 +211,14 @@ if (process.argv.includes('--if-changed') && (await readFile(BUILT_OF, 'utf8').c
 await rm('dist', { recursive: true, force: true })
 // What is typed is one small file, which answers --version by itself.
 const typed = await bundle({ bin: 'src/bin.ts', 'codex-flow': 'src/codex-flow.ts' }, { external: ['./entry.js'] })
+// A thread of its own.
+const exporter = await bundle({ exporter: 'src/tell/opentelemetry/exporter.ts' }, {})
 // All else is one bundle in a few files: a start reads ten instead of four hundred, which is most of its time and memory.
 const split = await bundle({ entry: 'src/doors/cli/entry.ts', index: 'src/index.ts' }, { splitting: true })
 const loaded = await joinChunks(split, LOADED_TOGETHER)
 const metafile: Metafile = {
-  inputs: { ...typed.inputs, ...loaded.inputs },
-  outputs: { ...typed.outputs, ...loaded.outputs },
+  inputs: { ...typed.inputs, ...exporter.inputs, ...loaded.inputs },
+  outputs: { ...typed.outputs, ...exporter.outputs, ...loaded.outputs },
 }
 for (const file of Object.keys(metafile.outputs).filter(each => each.endsWith('.js'))) {
   const source = withOneImportEach(file, await readFile(file, 'utf8'))
@@ -279,8 +281,8 @@ async function bundle(
     entryPoints,
     outdir: 'dist',
     bundle: true,
-    // Installed by who has a fleet.
-    external: [...(options.external ?? []), 'pg', 'pg-boss'],
+    // Installed by who has a fleet or a collector.
+    external: [...(options.external ?? []), 'pg', 'pg-boss', '@opentelemetry/*'],
     format: 'esm',
     platform: 'node',
     target: 'node22.12',

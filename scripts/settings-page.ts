@@ -101,7 +101,7 @@ A later place overrides an earlier one:
 
 If there is a mistake, codemachine names the file, the line and the key, and starts nothing. It reads both files again before each round. New limits, \`notify\`, \`decide_after\` and prompts of your own agents then apply from that round on. During a run, a project's file can only lower limits.
 
-\`CODEMACHINE_HOME\` moves the records. \`CODEMACHINE_BROWSER\` is the browser that \`report --png\` uses.
+\`CODEMACHINE_HOME\` moves the records. \`CODEMACHINE_BROWSER\` is the browser that \`report --png\` uses. \`OTEL_*\` export [traces and metrics](../guides/server.md#traces-and-metrics).
 
 ## All settings
 

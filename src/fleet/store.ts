@@ -143,6 +143,12 @@ export async function reposAtWork({ sql }: Database): Promise<{ team: string; re
   )
 }
 
+/** Returns the number of waiting sessions. */
+export async function waitingCount({ sql }: Database): Promise<number> {
+  const [row] = await sql<{ n: number }>(`select count(*)::int as n from ${SCHEMA}.session where state = 'waiting'`)
+  return row?.n ?? 0
+}
+
 /** Renews the lease of a session, and checks that its epoch is current. */
 export async function beat(database: Database, queue: FleetQueue, { id, epoch, claim }: Taken): Promise<Beat> {
   const isHeld = await queue.touch(claim)

@@ -33,10 +33,12 @@ import { outputFiles } from '../platform/run-process.ts'
 import type { Redactor } from '../secrets/redactor.ts'
 import type { LearningRedactor } from '../secrets/secrets.ts'
 import { openSecrets } from '../secrets/store.ts'
+import { openQueue } from '../session/records/queue.ts'
 import { openRecords, type Records, refuseCopy } from '../session/records/records.ts'
 import { takeRunLock } from '../session/records/run-lock.ts'
 import type { Bell } from '../tell/notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../tell/notify/notifier.ts'
+import { openTelemetry } from '../tell/opentelemetry/telemetry.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint/fingerprint.ts'
 import { writableIn } from '../workspace/git/find-git.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
@@ -131,8 +133,8 @@ export interface Run extends AsyncDisposable {
    * Null: the person does not want it.
    */
   keepAwake(): Promise<KeptAwake> | null
-  /** Notifies an absent person. */
-  notifier: View
+  /** Views for those who are not at the screen: notifications, and OpenTelemetry. */
+  remoteViews: readonly View[]
   /** Sentences for the person; the next session reports them. */
   remarks: string[]
   /** Command lines of ended leftover processes of rounds; the session reports them. */
@@ -194,7 +196,8 @@ export async function openRun(
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   remarks.push(...(await remarksOnReach(world, records, codex.binary)), ...remarksOnSandbox(settings, codexOptions))
   const where = await writableIn(records.directory, env, await agentFolders(world))
-  const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
+  const notices = { where, records, owner }
+  const { notifier, remoteViews } = await openRemoteViews(world, settings, listeners, notices, remarks, opened)
   const held = opened.move()
   return {
     settings,
@@ -224,7 +227,7 @@ export async function openRun(
     said: runOverridesOf(settings, sources, verify),
     redactor: codex.redactor,
     keepAwake: once(() => (settings.keepAwake ? holdAwake(world, where, held) : null)),
-    notifier,
+    remoteViews,
     remarks,
     endedCommands,
     [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
@@ -313,40 +316,38 @@ function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents
 /** Where and for whom a notification command runs. */
 interface NoticesPlace {
   where: WritableByAgents
-  /** Key of the records, and this process: the command's mark holds both. */
-  key: string
+  /** Their key and this process: the command's mark holds both. */
+  records: Records
   owner: ProcessIdentity
 }
 
 /**
- * Opens the ways to notify an absent person. A failure after the session's end is reported when the run closes. The next
- * codemachine there ends a command that outlives this process.
+ * Opens the ways to notify an absent person, and the export to OpenTelemetry. A failure after the session's end is reported
+ * when the run closes. The next codemachine there ends a command that outlives this process.
  */
-function openNotices(
+async function openRemoteViews(
   world: World,
   { notify }: Settings,
   { bell = null, onProblem }: RunListeners,
-  { where, key, owner }: NoticesPlace,
+  { where, records, owner }: NoticesPlace,
   remarks: string[],
   opened: Cleanup,
-): Notifier {
-  const mark = makeMark({ key, owner, n: NO_APP_SERVER })
+): Promise<{ notifier: Notifier; remoteViews: readonly View[] }> {
+  const mark = makeMark({ key: records.key, owner, n: NO_APP_SERVER })
   const problems = new Set<string>()
-  const notifier = openNotifier(notify, {
-    ...world,
-    bell,
-    env: forPerson({ ...world.env, [MARK_VARIABLE]: mark }),
-    where,
-    onProblem: sentence => {
-      problems.add(sentence)
-      remarks.push(sentence)
-    },
-  })
+  const said = (sentence: string) => {
+    problems.add(sentence)
+    remarks.push(sentence)
+  }
+  const env = forPerson({ ...world.env, [MARK_VARIABLE]: mark })
+  const notifier = openNotifier(notify, { ...world, bell, env, where, onProblem: said })
+  const length = async () => (await openQueue(records.queue).list()).prompts.length
+  const telemetry = await openTelemetry({ ...world, queue: { of: 'project', length }, onProblem: said })
   opened.defer(async () => {
-    await notifier.close()
+    await Promise.all([notifier.close(), telemetry?.close()])
     for (const sentence of remarks) if (problems.has(sentence)) onProblem?.(sentence)
   })
-  return notifier
+  return { notifier, remoteViews: telemetry === null ? [notifier] : [notifier, telemetry] }
 }
 
 /**

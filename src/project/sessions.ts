@@ -144,7 +144,7 @@ export class Sessions implements AsyncDisposable {
     this.#world = world
     this.#asked = new PersonAsked(world.signal)
     this.#run = run
-    this.#views = [view, run.notifier, live]
+    this.#views = [view, ...run.remoteViews, live]
     this.#canAsk = canAsk
     this.#record = record
     this.#live = live

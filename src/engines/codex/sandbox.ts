@@ -291,8 +291,9 @@ export function shieldEnvironment(
   choice: SandboxChoice,
   firstOnPath: string | null = null,
 ): ShieldedEnvironment {
-  if (choice.mode === 'danger-full-access') return { env: withPersonPath(env), forCommands: {} }
-  const shielded: NodeJS.ProcessEnv = { ...withPersonPath(env), GIT_DIR: NO_REPOSITORY }
+  const known = withoutExporter(withPersonPath(env))
+  if (choice.mode === 'danger-full-access') return { env: known, forCommands: {} }
+  const shielded: NodeJS.ProcessEnv = { ...known, GIT_DIR: NO_REPOSITORY }
   const forCommands: Record<string, string | null> = { GIT_DIR: null }
   const [noCurrent, ours] = NO_CURRENT_DIRECTORY
   if (env[noCurrent] === ours) {
@@ -309,6 +310,11 @@ export function shieldEnvironment(
     if (persons !== undefined && whole !== persons) forCommands[name] = persons
   }
   return { env: shielded, forCommands }
+}
+
+/** Removes the variables of codemachine's own OpenTelemetry exporter: their headers and addresses hold secrets. */
+function withoutExporter(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^OTEL_EXPORTER_/i.test(name)))
 }
 
 /**

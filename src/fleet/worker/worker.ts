@@ -13,12 +13,13 @@ import type { Ask } from '../../project/library.ts'
 import { placesOf, type World } from '../../project/world.ts'
 import { recordsOfGone, rootOf } from '../../session/records/records.ts'
 import { readRunner, takeRunLock } from '../../session/records/run-lock.ts'
+import { openTelemetry } from '../../tell/opentelemetry/telemetry.ts'
 import { type Database, DatabaseAway } from '../database.ts'
 import { type Fleet, whenThere } from '../fleet.ts'
 import { type FleetQueue, groupOf, runsTemplate } from '../queue.ts'
 import { takesRepo } from '../repos.ts'
 import { type FleetTerms, SCHEMA } from '../schema.ts'
-import { beat, giveBack, jsonb, reposAtWork, type Taken, take, takeBack } from '../store.ts'
+import { beat, giveBack, jsonb, reposAtWork, type Taken, take, takeBack, waitingCount } from '../store.ts'
 import { Clones } from './clones.ts'
 import type { Rights } from './runner.ts'
 import { waitsForLogin } from './sender.ts'
@@ -78,7 +79,14 @@ export async function runWorker(world: World, fleet: Fleet, options: WorkerOptio
   const hint = 'Give this one another --name.'
   await using _held = await takeRunLock(join(root, 'lock'), { platform, pid, now: new Date(clock.now()), hint })
   const worker = new Worker(world, { ...fleet, clones, options, root })
-  return await worker.run()
+  const length = () => waitingCount(fleet.database)
+  // Each session exports its traces from its own process.
+  const telemetry = await openTelemetry({ ...world, queue: { of: 'fleet', length }, onProblem: options.say })
+  try {
+    return await worker.run()
+  } finally {
+    await telemetry?.close()
+  }
 }
 
 interface WorkerParts {
