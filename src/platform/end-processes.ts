@@ -285,14 +285,21 @@ async function findWithPs(
     maxBuffer: 256 * 1024 * 1024,
   })
   const found: MarkedProcess[] = []
-  for (const line of stdout.split('\n')) {
-    const [, pid, command = ''] = /^\s*(\d+) (.*)$/.exec(line) ?? []
-    const value = command.split(` ${variable}=`)[1]?.split(' ')[0]
-    if (pid === undefined || value === undefined || !matches(value)) continue
-    const startTime = await startTimeOf(Number(pid), platform)
-    if (startTime !== null) found.push({ pid: Number(pid), startTime, value, command: command.slice(0, 200) })
+  for (const each of readMarks(stdout, variable)) {
+    const startTime = matches(each.value) ? await startTimeOf(each.pid, platform) : null
+    if (startTime !== null) found.push({ ...each, startTime })
   }
   return found
+}
+
+/** Parses `ps -E -ww -axo pid=,command=`: the environment stands behind the command line. A zombie has none. */
+export function readMarks(stdout: string, variable: string): Omit<MarkedProcess, 'startTime'>[] {
+  return stdout.split('\n').flatMap(line => {
+    const [, pid, command = ''] = /^\s*(\d+) (.*)$/.exec(line) ?? []
+    // The last one: a command line may show another.
+    const value = command.split(` ${variable}=`).slice(1).at(-1)?.split(' ')[0]
+    return pid === undefined || value === undefined ? [] : [{ pid: Number(pid), value, command: command.slice(0, 200) }]
+  })
 }
 
 /** The environment variable that marks all processes of codemachine and their descendants. */

@@ -236,6 +236,7 @@ export function systemProgram(
 const SYSTEM_FOLDERS = {
   'cmd.exe': ['System32'],
   'explorer.exe': [],
+  'powershell.exe': ['System32', 'WindowsPowerShell', 'v1.0'],
   'taskkill.exe': ['System32'],
 } as const
 

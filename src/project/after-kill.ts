@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
-import { type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
+import { type Ended, type EndOptions, endLeftovers, endUnfinishedSandboxes } from '../platform/end-processes.ts'
 import type { Records } from '../session/records/records.ts'
+import type { LockHolder } from '../session/records/run-lock.ts'
 import { formatCount } from '../tell/words/numbers.ts'
 import { finishKilledWrite, type KilledWrite } from '../workspace/files/write-all.ts'
 import { removeScratchLeft } from '../workspace/fingerprint/scratch-checkout.ts'
@@ -10,19 +11,24 @@ import type { World } from './world.ts'
 
 /**
  * Ends and repairs what a killed codemachine left in a work directory that this process holds.
- * @param wasStale true if the lock was of a killed one
+ * @param killed the holder of its lock; null: it gave the lock back
  * @param onRemark receives sentences for the person
  */
 export async function repairAfterKill(
   world: World,
   records: Records,
-  wasStale: boolean,
+  killed: LockHolder | null,
   onRemark: (remark: string) => void,
 ): Promise<void> {
   for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
+  if (killed !== null) {
+    const { endOrphans } = await import('../platform/windows-processes.ts')
+    const owner = { pid: killed.pid, at: Date.parse(killed.at) }
+    for (const remark of inWords(await endOrphans(owner, world.env, endOptions(world)))) onRemark(remark)
+  }
   await removeScratchLeft(records.key)
   // After the leftover app-servers have ended: only now have all their sandboxes lost their parent.
-  if (wasStale) await endSandboxesLeft(world, records)
+  if (killed !== null) await endSandboxesLeft(world, records)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
   for (const remark of describeKilledWrite(await finishKilledWrite(records.directory, records.writing)))
     onRemark(remark)
@@ -31,7 +37,10 @@ export async function repairAfterKill(
 
 /** Ends the processes that a killed codemachine left here, and returns a sentence for each. */
 export async function endWhatWasLeft(world: World, records: Records): Promise<string[]> {
-  const { ended, left } = await endLeftovers(records.key, endOptions(world))
+  return inWords(await endLeftovers(records.key, endOptions(world)))
+}
+
+function inWords({ ended, left }: Ended): string[] {
   return [
     ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
     ...left.map(each => `An earlier run left this running, and codemachine cannot end it: ${named(each)}.`),

@@ -395,7 +395,7 @@ export async function holdWorkDirectory(
     await takeRunLock(records.lock, { platform, pid, now, directory, ...(hint === undefined ? {} : { hint }) }),
   )
   opened.use(await holdFiles(world, records, lock.holder))
-  await repairAfterKill(world, records, lock.wasStale, onRemark)
+  await repairAfterKill(world, records, lock.killed, onRemark)
   const repository = await findRepository(directory)
   const held = opened.move()
   return { repository, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }

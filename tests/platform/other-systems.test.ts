@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { MARK_VARIABLE, readMarks } from '../../src/platform/end-processes.ts'
 import { isFileName, isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
 import { answerAt, isAlive, isAnswered, lifeSign, readPs, startTimeOf } from '../../src/platform/processes.ts'
 import {
@@ -14,6 +15,7 @@ import {
   withPersonPath,
 } from '../../src/platform/run-process.ts'
 import { shellWord } from '../../src/platform/shell-word.ts'
+import { orphansOf, readProcesses } from '../../src/platform/windows-processes.ts'
 import { isPlainPath } from '../../src/workspace/files/write-all.ts'
 import { isWorktreeName } from '../../src/workspace/worktree/worktree.ts'
 import { promise } from '../support/promise.ts'
@@ -195,11 +197,83 @@ test('who answers at a socket is known to live, until it lets go of it', async (
   }
 })
 
+describe('the processes that a killed codemachine left on Windows', () => {
+  const at = Date.parse('2026-11-29T01:00:00Z')
+  const codex = 'C:\\codex\\codex.exe app-server'
+  /** Pid, parent, minutes after the start, command line. */
+  type Row = [number, number, number | null, string | null]
+  const listed = (...rows: Row[]) =>
+    rows.map(([ProcessId, ParentProcessId, minutes, CommandLine]) => ({
+      ProcessId,
+      ParentProcessId,
+      CommandLine,
+      At: minutes === null ? null : new Date(at + minutes * 60_000).toISOString().replace('Z', '4567Z'),
+    }))
+  const left = (...rows: Row[]) =>
+    orphansOf({ pid: 100, at }, readProcesses(`\uFEFF${JSON.stringify(listed(...rows))}\r\n`), 900).map(
+      ({ pid }) => pid,
+    )
+
+  promise('R8')
+  test('are codex and all that it started, and nothing that is older than its parent', () => {
+    const system: Row[] = [
+      [0, 0, null, null],
+      [4, 0, -600, null],
+    ]
+    const ours: Row[] = [
+      [101, 100, 1, codex],
+      [102, 101, 2, 'cmd /c npm test'],
+      [103, 102, 3, 'node'],
+    ]
+    expect(left(...system, ...ours, [104, 101, 0.5, 'older'], [105, 100, -1, codex])).toEqual([101, 102, 103])
+  })
+
+  test('are none of another process with its pid, whether that lives or has ended', () => {
+    expect(left([100, 4, 60, 'other'], [101, 100, 59, codex], [102, 100, 61, codex])).toEqual([101])
+    expect(left([100, 4, null, 'other'], [102, 100, 61, codex])).toEqual([])
+    expect(left([102, 100, 61, 'C:\\Windows\\notepad.exe'])).toEqual([])
+  })
+
+  test('are none of a codex that this process runs in', () => {
+    expect(left([101, 100, 1, codex], [102, 101, 2, 'pwsh'], [900, 102, 3, 'node'], [103, 101, 2, 'node'])).toEqual([])
+  })
+
+  test('are read from a list of one, of none, and from anything else', () => {
+    const [only] = listed([101, 100, 1, codex])
+    expect(readProcesses(JSON.stringify(only))).toEqual([
+      { pid: 101, parent: 100, createdAt: at + 60_000, command: codex },
+    ])
+    for (const text of ['', 'Get-CimInstance : Access denied', '[{"ProcessId":"1"}]', 'null', '[1]'])
+      expect(readProcesses(text)).toEqual([])
+  })
+})
+
 describe('on macOS', () => {
   test('what ps says of a process is when it was started, and nothing of a zombie', () => {
     expect(readPs('Ss   Sun Nov 29 00:56:27 2026')).toEqual({ isZombie: false, startTime: '2026-11-29T00:56:27.000Z' })
     expect(readPs(' Z+   Sun Nov  1 00:56:27 2026 ')).toEqual({ isZombie: true, startTime: null })
     expect(readPs('')).toBeNull()
+  })
+
+  test('the marks that ps prints are those of processes that have one, however long their line', () => {
+    const long = 'x'.repeat(100_000)
+    const printed = [
+      '    1 /sbin/launchd',
+      '  501 /opt/codex/codex app-server HOME=/Users/me CODEMACHINE_MARK=k/7/2026-11-29T00:56:27.000Z/1 LANG=de_DE.UTF-8',
+      `12345 node -e ${long} CODEMACHINE_MARK=k/7/-/2`,
+      '12346 (node)',
+      '12347 <defunct>',
+      '12348 sh -c echo CODEMACHINE_MARK=fake PATH=/bin CODEMACHINE_MARK=k/7/-/3',
+      '12349 node NOT_CODEMACHINE_MARK=k/7/-/4',
+      '',
+    ]
+    const marks = readMarks(printed.join('\n'), MARK_VARIABLE)
+    expect(marks.map(({ pid, value }) => `${pid} ${value}`)).toEqual([
+      '501 k/7/2026-11-29T00:56:27.000Z/1',
+      '12345 k/7/-/2',
+      '12348 k/7/-/3',
+    ])
+    expect(marks.every(({ command }) => command.length <= 200)).toBe(true)
   })
 
   test.skipIf(process.platform === 'win32')('a process that lives is known by its start, as ps has it', async () => {

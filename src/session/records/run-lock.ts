@@ -19,8 +19,8 @@ import {
 /** The lock of the runner in a work directory. Disposal releases it. */
 export interface RunLock extends AsyncDisposable {
   readonly holder: LockHolder
-  /** True if a killed holder had left it. */
-  readonly wasStale: boolean
+  /** The killed holder that had left it; null: none. */
+  readonly killed: LockHolder | null
 }
 
 const holderSchema = v.object({
@@ -179,15 +179,15 @@ const TO_WAIT = 'codemachine status shows its work; codemachine queue add "…" 
 
 async function take(path: string, holder: LockHolder, platform: NodeJS.Platform, hint = TO_WAIT): Promise<RunLock> {
   await using staged = await writing(dirname(path), () => stageFile(dirname(path), `${JSON.stringify(holder)}\n`))
-  let wasStale = false
+  let killed: LockHolder | null = null
   while (!(await staged.linkAs(basename(path)))) {
     const found = await readRunLock(path, platform)
     if (found.state === 'free') continue
     if (found.state !== 'stale') throw refusal(path, found, hint)
-    wasStale = true
+    killed = found.holder
     await removeStale(path, found.holder, holder, platform)
   }
-  return { holder, wasStale, [Symbol.asyncDispose]: () => release(path, holder, platform) }
+  return { holder, killed, [Symbol.asyncDispose]: () => release(path, holder, platform) }
 }
 
 /**

@@ -94,11 +94,11 @@ test('another process that lives holds it, and one that was killed does not', as
   await other.kill()
   expect(await stateNow()).toBe('stale')
   const lock = await take()
-  expect(lock).toMatchObject({ holder: { pid: process.pid }, wasStale: true })
+  expect(lock).toMatchObject({ holder: { pid: process.pid }, killed: { pid: expect.any(Number) } })
   expect(await readdir(directory)).toEqual(['lock'])
   await lock[Symbol.asyncDispose]()
   await using next = await take()
-  expect(next.wasStale).toBe(false)
+  expect(next.killed).toBeNull()
 })
 
 test('of six processes that find the lock of a dead one at once, one gets it', async () => {
