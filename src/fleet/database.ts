@@ -219,6 +219,12 @@ function asUserError(error: unknown, place: string): unknown {
   const code = systemErrorCode(error) ?? ''
   const why = messageOf(error).split('\n')[0]
   const [kind = ''] = /^../.exec(code) ?? []
+  if (/^unsupported startup parameter/.test(why ?? ''))
+    return new UserError('CM1103', `PgBouncer at ${place} refuses two settings of each connection: ${why}.`, {
+      hint: 'Add to pgbouncer.ini: ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout',
+      exitCode: 4,
+      cause: error,
+    })
   if (
     AWAY.has(code) ||
     kind === '08' ||
