@@ -18,6 +18,7 @@ import {
   type FlowStep,
   filesOf,
   type Items,
+  listIn,
   MOST_ITEMS,
   PLAN_NAME,
   type Reference,
@@ -126,13 +127,6 @@ async function listOf(
     if (reference.part === 'output') return await read(record?.output)
     return textAt(parsedOrNull(await read(record?.answer)), reference.field)
   }
-}
-
-/** Returns the elements of a JSON list, or the lines of another text. */
-function listIn(text: string): string[] {
-  const list = parsedOrNull(text)
-  if (Array.isArray(list)) return list.map((_, at) => textAt(list, [String(at)]))
-  return text.split(/\r?\n/).filter(line => line.trim() !== '')
 }
 
 const MOST_COLLECTED = 300_000

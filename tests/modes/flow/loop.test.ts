@@ -150,3 +150,27 @@ test('with --continue-on-error the other items of a loop run after a failed one,
   expect(ofType(later, 'noted').map(({ text }) => text)).toContain('Step 1/2: each: done, 2 items')
   expect(outcome).toMatchObject({ kind: 'done' })
 })
+
+promise('F24')
+test('a replay of other items than those of the file now says so, and is refused with --strict', async () => {
+  await using scene = await openScene([[says('A.')], [says('B.')]])
+  const file = (list: string) => `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "each"
+  for_each = ${list}
+  input.template = "{{item}}"
+`
+  await lay(scene, { [FILE]: file('["a", "b"]'), ...PROMPT })
+  expect((await run(scene)).exitCode).toBe(0)
+  const replay = async (...more: string[]) =>
+    await codemachineHere(scene.place, ['flow', 'run', FILE, '--pace', '0', ...more])
+  expect(await replay('--strict')).toMatchObject({ exitCode: 0, stderr: '' })
+  await lay(scene, { [FILE]: file('["a", "b", "c"]') })
+  const { exitCode, stdout } = await replay()
+  expect(exitCode).toBe(0)
+  expect(stdout).toContain('Step 1/1: each: the prompt or the input has changed since')
+  const refused = await replay('--strict')
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining('1-writer-agent.json was recorded')])
+})

@@ -10,6 +10,8 @@ import {
   type FlowStep,
   filesOf,
   holds,
+  listIn,
+  MOST_ITEMS,
   type OutputFile,
   type Reference,
   type TemplatePart,
@@ -114,9 +116,9 @@ export function scriptOf(
   const unplayable: Unplayable[] = []
   let failed: FlowStep | null = null
   for (const step of plan.steps.slice(first)) {
-    const items = plan.steps.filter(({ index, item }) => index === step.index && item !== undefined).length
+    const items = plan.steps.flatMap(({ index, item }) => (index === step.index && item ? [item.text] : []))
     const how = { ...options, failed }
-    const made = step.forEach === undefined ? stepOf(step, known, how) : loopOf(step, items, how)
+    const made = step.forEach === undefined ? stepOf(step, known, how) : loopOf(step, items, known, how)
     if ('problem' in made) {
       unplayable.push({ step, problem: made.problem })
       continue
@@ -141,14 +143,16 @@ interface MadeStep {
 /** Returns the end of a loop, after its items. */
 function loopOf(
   step: FlowStep,
-  items: number,
+  items: readonly string[],
+  known: Known,
   options: ScriptOptions & { failed: FlowStep | null },
 ): MadeStep | { problem: string } {
   const recording = recordingOf(options.found, step)
   const { exit, failed, skipped } = recording?.header ?? {}
   const isRecorded = exit !== undefined || failed !== undefined || skipped !== undefined
   if (recording === null && options.failed === null) return { problem: problemOf(options.found.get(step.id), {}) }
-  const done = items === 1 ? '1 item' : `${items} items`
+  const done = items.length === 1 ? '1 item' : `${items.length} items`
+  const isChanged = known.isOtherList(step, items, { recording, isWhole: exit !== undefined, redact: options.redact })
   const words =
     !isRecorded && options.failed !== null
       ? notRecordedAfter(options.failed)
@@ -161,16 +165,20 @@ function loopOf(
     step: {
       id: step.id,
       told: [],
-      before: [],
+      before: isChanged ? [line(changedSince(recording))] : [],
       after: [line(words)],
       recording: null,
       write: words === done ? writeOf(step, recording, options) : null,
     },
     recording,
-    isChanged: false,
+    isChanged,
     isFailed: failed !== undefined,
     isPassedOver: words !== done && failed === undefined,
   }
+}
+
+function changedSince(recording: StepRecording | null): string {
+  return `the prompt or the input has changed since ${recording?.path} was recorded`
 }
 
 function notRecordedAfter({ id }: FlowStep): string {
@@ -203,7 +211,7 @@ function stepOf(
   const why = failureOf(result, recording)
   const before = [
     ...condition.lines,
-    ...(isChanged ? [`the prompt or the input has changed since ${recording?.path} was recorded`] : []),
+    ...(isChanged ? [changedSince(recording)] : []),
     ...(verbose ? detailsOf(step, known, recording) : []),
   ]
   const isPlayed = recording !== null && step.work.kind === 'agent'
@@ -370,6 +378,24 @@ class Known {
     const values = { ...(recording === null ? {} : valuesOf(recording)), ...this.#values }
     const input = renderParts(work.input, { values, came: this.#came })
     return input !== null && inputHash(redact(work.prompt.text), redact(input)) !== hash
+  }
+
+  /** Returns whether a loop is known to have other items than those recorded; `isWhole`: all of them ran. */
+  isOtherList(
+    { forEach = [] }: FlowStep,
+    items: readonly string[],
+    {
+      recording,
+      isWhole,
+      redact,
+    }: { recording: StepRecording | null; isWhole: boolean; redact: (text: string) => string },
+  ): boolean {
+    if (recording === null) return false
+    const said = 'length' in forEach ? forEach : textOf(forEach, this.textsFor(recording))
+    if (said === null) return false
+    const list = typeof said === 'string' ? listIn(said) : said
+    const most = isWhole ? MOST_ITEMS : items.length
+    return JSON.stringify(list.slice(0, most).map(redact)) !== JSON.stringify(items)
   }
 }
 

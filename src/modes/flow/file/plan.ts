@@ -1,4 +1,4 @@
-import { memberOf } from '../../../base/json.ts'
+import { memberOf, parsedOrNull } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
 import type { JsonSchema } from '../../../core/rules/answer.ts'
 
@@ -173,6 +173,13 @@ export const MOST_ITEMS = 100
 export interface Items {
   texts: readonly string[]
   count: number
+}
+
+/** Returns the elements of a JSON list, or the lines of another text. */
+export function listIn(text: string): string[] {
+  const list = parsedOrNull(text)
+  if (Array.isArray(list)) return list.map((_, at) => textAt(list, [String(at)]))
+  return text.split(/\r?\n/).filter(line => line.trim() !== '')
 }
 
 /** Returns the steps of a loop: one for each item, and then the loop itself, which collects their outputs. */
