@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { shellWord } from './shell-word.ts'
 
 /** Input of a service definition. */
 interface ServicePlaces {
@@ -119,7 +120,7 @@ ${isRemote ? REMOTE : ''}  <key>RunAtLoad</key><true/>
     begin: [['launchctl', 'bootstrap', domain, path]],
     end: [['launchctl', 'bootout', `${domain}/${NAME}`]],
     look: ['launchctl', 'print', `${domain}/${NAME}`],
-    logs: `tail -f ${log}`,
+    logs: `tail -f ${shellWord(log, 'darwin')}`,
   }
 }
 

@@ -62,6 +62,8 @@ test('a unit is what systemd reads, whatever stands in its paths', async () => {
     await writeFile(unit, text.replace('ExecStart="', 'ExecStart="/nowhere'))
     await expect(verified(unit)).rejects.toThrow('is not executable')
     const agent = serviceOn('darwin', { ...places, command: ['/a & <b>'] })
+    expect(agent?.logs).toBe('tail -f /l')
+    expect(serviceOn('darwin', { ...places, log: '/my files/l' })?.logs).toBe("tail -f '/my files/l'")
     expect(agent?.path).toBe(join(root, 'Library', 'LaunchAgents', 'codemachine.plist'))
     expect(agent?.text).toContain('<string>/a &amp; &lt;b&gt;</string>')
     const letGo = ['gui', 'user'].map(domain => ['launchctl', 'bootout', `${domain}/501/codemachine`])
