@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { claimDone, conclude, findSessionPaths, patch, type SessionPaths, say, shell } from './actions.ts'
-import type { AgentPart } from './agents-script.ts'
-import { type ModelRequest, type ReplyItem, reply, type ScriptStep } from './model/reply.ts'
+import { type AgentPart, agentsScript } from './agents-script.ts'
+import { type ModelRequest, type ReplyItem, reply, type Script, type ScriptStep } from './model/reply.ts'
 
 /** The steps of a round. */
 export type RoundSteps = readonly ScriptStep[]
@@ -35,6 +37,28 @@ function roundsInTurn(rounds: readonly RoundSteps[]): AgentPart {
       next = at < steps.length - 1 ? { round: from.round, step: at } : { round: from.round + 1, step: 0 }
     return steps.toSpliced(1, skipped)
   }
+}
+
+/**
+ * The script of a fleet's sessions. The files say which round is next: another worker may continue it.
+ * @param holdUp returns what the last round waits for in a work directory; null: nothing
+ */
+export function fleetScript(deltaMs: number, holdUp: (directory: string) => Promise<unknown> | null): Script {
+  const begun = new Map<number, RoundSteps>()
+  const goal: AgentPart = (_, request) => {
+    const known = begun.get(request.conversation)
+    if (known !== undefined) return known
+    const directory = /<cwd>([^<]+)<\/cwd>/.exec(request.userTexts.join('\n'))?.[1] ?? ''
+    const [first = [], last = []] = notingRounds(goalOf(request), deltaMs)
+    const held: ScriptStep = () => {
+      const until = holdUp(directory)
+      return { ...reply(...(until === null ? [] : [{ kind: 'hold' as const, until }]), shell('cat NOTES.md')), deltaMs }
+    }
+    const steps = existsSync(join(directory, 'NOTES.md')) ? [held, ...last] : first
+    begun.set(request.conversation, steps)
+    return steps
+  }
+  return agentsScript({ goal })
 }
 
 /** One round notes the prompt, and one that changes nothing claims it. */

@@ -563,6 +563,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
     ['fleet setup --team shop', 'with a team, whose members alone see its sessions'],
     ['fleet setup --tokens-per-day shop=50M', 'what that team may use in a day'],
   ],
+  'fleet demo': [['fleet demo', 'without an account; PostgreSQL must be installed']],
   'fleet doctor': [
     ['fleet doctor', ''],
     ['fleet doctor --offline', 'without asking the remotes'],

@@ -35,28 +35,13 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const configHome = join(root, 'config')
   // Not in the temporary directory: an agent can write there, and codex keeps no helper there for an older bubblewrap.
   const records = join(rootOf(context), 'demo', basename(root).replace(/^.*-/, ''))
-  const codexHome = join(records, 'codex-home')
-  const env = {
-    ...withoutSettings(context.env),
-    CODEMACHINE_HOME: records,
-    XDG_CONFIG_HOME: configHome,
-    CODEX_HOME: codexHome,
-  }
-  await shown.create(directory, env)
-  await mkdir(codexHome, { recursive: true })
-  await using model = await startScriptedModel({
-    script: shown.script(fast ? 'instant' : 'watchable'),
-    models: [MODEL],
+  await using model = await openDemoModel(context, shown.script(fast ? 'instant' : 'watchable'), {
+    records,
+    configHome,
   })
-  await writeFile(join(codexHome, 'config.toml'), model.codexConfig(MODEL))
-  // As a provider of the person's: codex would say in each round that it has not heard of the model.
-  const provider = {
-    CODEMACHINE_PROVIDER: MODEL,
-    CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
-    CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
-    // A person at a terminal has time to read the choices.
-    CODEMACHINE_DECIDE_AFTER: fast ? '1s' : context.stdout.isTTY === true ? '10s' : '2s',
-  }
+  await shown.create(directory, model.env)
+  // A person at a terminal has time to read the choices.
+  const env = { ...model.env, CODEMACHINE_DECIDE_AFTER: fast ? '1s' : context.stdout.isTTY === true ? '10s' : '2s' }
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   const greeting = [
@@ -64,7 +49,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
     `A scripted model plays the part of a real one; all else is real. It works in ${directory}.`,
   ]
   say(`${greeting.flatMap(line => wrapLine(line, columnsOf(context))).join('\n')}\n`)
-  const inDemo: CliContext = { ...context, env: { ...env, ...provider }, configHome, cwd: directory, isDemo: true }
+  const inDemo: CliContext = { ...context, env, configHome, cwd: directory, isDemo: true }
   const exitCode = await shown.play(inDemo, { ...runFlags, keepAwake: false, verify: ['node --test'] })
   const [first, ...queued] = await (await openRecords(placesOf(inDemo, directory))).sessions()
   const made = { root, directory, records, session: queued.length === 0 ? null : (first ?? null) }
@@ -78,6 +63,31 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
 
 /** The scripted model, and the provider that has it. */
 const MODEL = 'scripted'
+
+/** Starts the scripted model; `env` has codemachine and codex use it, and neither the person's settings nor records. */
+export async function openDemoModel(
+  context: CliContext,
+  script: Script,
+  { records, configHome }: { records: string; configHome: string },
+): Promise<AsyncDisposable & { env: NodeJS.ProcessEnv }> {
+  const codexHome = join(records, 'codex-home')
+  await mkdir(codexHome, { recursive: true })
+  const model = await startScriptedModel({ script, models: [MODEL] })
+  await writeFile(join(codexHome, 'config.toml'), model.codexConfig(MODEL))
+  return {
+    env: {
+      ...withoutSettings(context.env),
+      CODEMACHINE_HOME: records,
+      XDG_CONFIG_HOME: configHome,
+      CODEX_HOME: codexHome,
+      // As a provider of the person's: codex would say in each round that it has not heard of the model.
+      CODEMACHINE_PROVIDER: MODEL,
+      CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
+      CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
+    },
+    [Symbol.asyncDispose]: () => model[Symbol.asyncDispose](),
+  }
+}
 
 interface Showing {
   /** What it builds, and how; goes on after "This builds". */

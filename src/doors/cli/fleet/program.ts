@@ -39,6 +39,7 @@ export function addFleet(program: Command, does: Does): void {
   addSubmit(program, does)
   const fleet = program.command('fleet').description('the fleet: what waits, what runs where, and how each went')
   addFleetSetup(fleet, does)
+  addFleetDemo(fleet, does)
   addFleetLooking(fleet, does)
   addFleetTelling(fleet, does)
 }
@@ -113,6 +114,16 @@ function addFleetSetup(fleet: Command, does: Does): void {
     .option('--offline', 'do not ask the remotes')
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./doctor.ts')).fleetDoctor))
+}
+
+function addFleetDemo(fleet: Command, does: Does): void {
+  fleet
+    .command('demo')
+    .description('two workers, one of which is killed, on this machine: a scripted model, no account, no network')
+    .option('--keep', 'keep the repositories with the results')
+    .addOption(codexBinOption())
+    .option('--json', 'the results as JSON')
+    .action(does(async () => (await import('./demo.ts')).fleetDemo))
 }
 
 const WHICH = 'the session, by its id or a part of it, as fleet list shows it'
