@@ -39,7 +39,8 @@ export async function fleet(): Promise<Figure[]> {
   return [...(await ofQueue(cluster)), ...(await ofEvents(cluster)), ...(await ofSessions(cluster))]
 }
 
-function submission(at: number, repo = `git@host.example:team/app-${at % 200}`): Submission {
+/** A session to submit. */
+export function submission(at: number, repo = `git@host.example:team/app-${at % 200}`): Submission {
   return {
     repo,
     ref: 'main',
@@ -164,7 +165,8 @@ async function ofSessions(cluster: PostgresCluster): Promise<Figure[]> {
   }
 }
 
-function makeRepository({ root, env }: TestPlace): string {
+/** Makes a bare repository with 200 files, and answers where it is. */
+export function makeRepository({ root, env }: TestPlace): string {
   const [bare, work] = [join(root, 'remote.git'), join(root, 'made')]
   mkdirSync(work)
   const git = (...args: string[]) =>

@@ -2,6 +2,7 @@ import { cost } from './cost.ts'
 import { type Figure, formatFigures, isMet, loadNow } from './figure.ts'
 import { fleet } from './fleet.ts'
 import { gap } from './gap.ts'
+import { indicators } from './indicators.ts'
 import { journal } from './journal.ts'
 import { largeRepository } from './large-repository.ts'
 import { liars } from './liars.ts'
@@ -32,6 +33,7 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   journal,
   web,
   fleet,
+  indicators,
   prove,
   soak,
 }
