@@ -37,7 +37,7 @@ export async function writeDeclarations(folder: string): Promise<void> {
     for (const [path, text] of Object.entries(STAND_INS)) await writeFile(join(made, 'src', path), text)
     const bundle = await rolldown({
       input: join(made, 'src/index.d.ts'),
-      plugins: [packages(join(made, 'src/valibot.d.ts')), dts({ dtsOnly: true, generator: 'oxc', tsconfig: false })],
+      plugins: [packages(join(made, 'src/valibot.d.ts')), dts({ dtsInput: true, oxc: true, tsconfig: false })],
     })
     const { output } = await bundle.generate()
     await bundle.close()

@@ -41,6 +41,7 @@ const LEASE_SECONDS = 10
 const LOOK_MS = 300
 const BOUND_MS = 10 * 60_000
 const DELTA_MS = 10
+const GIT_MS = 30_000
 
 /** `codemachine fleet demo`: a fleet on this machine, of which one worker is killed. Ends and removes all that it made. */
 export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<number> {
@@ -107,7 +108,7 @@ export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<
   const sessions = await until(all => all.every(({ state }) => state === 'ended' || state === 'dead'))
   if (!flags.json) await fleetStatus({ ...context, env }, { by: '07:00' })
   const git = async (repo: string, ...args: string[]) =>
-    (await promisify(execFile)('git', ['-C', repo, ...args], { env })).stdout.trim()
+    (await promisify(execFile)('git', ['-C', repo, ...args], { env, signal, timeout: GIT_MS })).stdout.trim()
   const results = []
   for (const session of sessions) {
     const { id, worker, epoch, branch } = session
