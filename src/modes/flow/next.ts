@@ -129,10 +129,11 @@ function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, par
 
 /** Returns a failure, and its output below it, in one line. */
 function onOneLine(text: string): string {
-  return text
-    .trim()
-    .replace(/\.?\s*\n\s*/, ': ')
-    .replace(/\s*\n\s*/g, ' ')
+  return joinLines(text.trim().replace(/\.?\s*\n\s*/, ': '))
+}
+
+function joinLines(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
 function note(name: string, text: string): OwnStep {
@@ -354,7 +355,7 @@ const MOST_SHOWN = 200
 
 function wordsForFile(step: FlowStep, { now, options }: FlowWork): string {
   const file = now.hasWritten ? `, ${pathsOf(step)}` : ''
-  const head = options.verbose ? onOneLine((now.answer ?? now.output)?.head ?? '') : ''
+  const head = options.verbose ? joinLines((now.answer ?? now.output)?.head ?? '') : ''
   return head === '' ? file : `${file}: ${truncate(head, MOST_SHOWN)}`
 }
 

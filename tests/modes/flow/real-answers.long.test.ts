@@ -19,7 +19,11 @@ promise(
   'An answer of a step that does not fit is asked for again; a person who approves a step has it done again, or goes on with it',
 )
 test('an answer that does not fit is asked for again; its field decides whether a later step is done, and stands in its input', async () => {
-  await using scene = await openScene([[says('I think it is bad.')], [says('{"verdict":"bad"}')], [says('Mended.')]])
+  await using scene = await openScene([
+    [says('I think it is bad.')],
+    [says('{"verdict":"bad"}')],
+    [says('Mended:\nall of it.')],
+  ])
   const file = `${HEAD}
 [workflow]
   [[workflow.steps]]
@@ -40,7 +44,7 @@ test('an answer that does not fit is asked for again; its field decides whether 
   await lay(scene, { [FILE]: file, '.codex-flow/verdict.json': VERDICT, ...PROMPT })
   const { exitCode, events } = await run(scene, { verbose: true })
   expect(exitCode).toBe(0)
-  expect(ofType(events, 'noted').at(-1)?.text).toBe('Step 3/3: mend: done: Mended.')
+  expect(ofType(events, 'noted').at(-1)?.text).toBe('Step 3/3: mend: done: Mended: all of it.')
   expect(ofType(events, 'answer-refused')).toHaveLength(1)
   expect(ofType(events, 'noted').map(({ name }) => name)).toEqual(['step-done', 'step-skipped', 'step-done'])
   expect(scene.input(3)).toMatch(/^It is bad: mend it\./)
