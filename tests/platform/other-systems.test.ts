@@ -129,6 +129,9 @@ describe('on Windows', () => {
     expect(inner.length).toBeLessThan(8192)
   })
 
+  /** What PowerShell hands on of a quoted word: the backslashes before a quote and at the end are twice as many. */
+  const forProgram = (text: string) => text.replace(/(\\+)(?="|$)/g, '$1$1')
+
   test('a word of a hint is that word for cmd.exe and for PowerShell, whatever stands in it', () => {
     const characters = [...'ab C:/\\\\"\'%^&|<>()!;,=@#-.*~', '\u2018', '\u2019']
     const word = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map(each => each.join(''))
@@ -136,8 +139,7 @@ describe('on Windows', () => {
       fc.property(word, text => {
         const typed = shellWord(text, 'win32')
         expect(readByProgram(readByCmd(typed))).toEqual([text])
-        // Between PowerShell and the program, only the backslashes before a quote and at the end are twice as many.
-        expect(readByPowerShell(typed).replace(/(\\+)\1(?="|$)/g, '$1')).toBe(text)
+        expect(readByPowerShell(typed)).toBe(/^["']/.test(typed) ? forProgram(text) : text)
       }),
     )
   })
@@ -147,7 +149,7 @@ describe('on Windows', () => {
     const word = fc.array(fc.constantFrom(...characters), { maxLength: 12 }).map(each => `$${each.join('')}`)
     fc.assert(
       fc.property(word, text => {
-        expect(readByPowerShell(shellWord(text, 'win32')).replace(/(\\+)\1(?="|$)/g, '$1')).toBe(text)
+        expect(readByPowerShell(shellWord(text, 'win32'))).toBe(forProgram(text))
       }),
     )
     expect(shellWord('a\r\n\tb', 'win32')).toBe('"a b"')
