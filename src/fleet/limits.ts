@@ -51,34 +51,20 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   delete from codemachine.session where id in (select each.id from codemachine.prunable(0) as each) and id = any (p_sessions)
 $$;
 
--- What a worker has written down since an event: all of it, or nothing; what is there already is passed over.
-create or replace function codemachine.append(p_session text, p_epoch int, p_first bigint, p_lines text[], p_progress jsonb)
-returns bigint language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare s record; added bigint; more_tokens numeric; more_cost numeric;
+-- What a session has used more is spent today: counted once, and also of a round that is lost with its worker.
+create function codemachine.spend() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  more_tokens numeric := greatest(codemachine.amount(new.progress, 'tokens') - codemachine.amount(old.progress, 'tokens'), 0);
+  more_cost numeric := greatest(codemachine.amount(new.progress, 'cost') - codemachine.amount(old.progress, 'cost'), 0);
 begin
-  select epoch, events, state, team, progress into s from codemachine.session where id = p_session for update;
-  if not found or s.epoch <> p_epoch or s.state <> 'running' or not codemachine.sees(s.team) then
-    raise exception 'session % is not of epoch % any more', p_session, p_epoch using errcode = 'CM001';
-  end if;
-  if p_first > s.events + 1 then
-    raise exception 'session % has % events, and is given one numbered %', p_session, s.events, p_first using errcode = 'CM002';
-  end if;
-  insert into codemachine.event (session, number, epoch, line)
-    select p_session, p_first + i - 1, p_epoch, line
-    from unnest(p_lines) with ordinality as given (line, i) where p_first + i - 1 > s.events;
-  get diagnostics added = row_count;
-  update codemachine.session set events = s.events + added, seen_at = clock_timestamp(),
-    bytes = bytes + coalesce((select sum(octet_length(line)) from unnest(p_lines[cardinality(p_lines) - added + 1:]) as line), 0),
-    progress = coalesce(p_progress, progress) where id = p_session;
-  -- A round that was lost with its worker counts, and is counted once.
-  more_tokens := greatest(codemachine.amount(p_progress, 'tokens') - codemachine.amount(s.progress, 'tokens'), 0);
-  more_cost := greatest(codemachine.amount(p_progress, 'cost') - codemachine.amount(s.progress, 'cost'), 0);
   if more_tokens > 0 or more_cost > 0 then
-    insert into codemachine.spent as own values (codemachine.today(), s.team, p_session, more_tokens, more_cost)
+    insert into codemachine.spent as own values (codemachine.today(), new.team, new.id, more_tokens, more_cost)
       on conflict (day, team, session) do update set tokens = own.tokens + excluded.tokens, cost = own.cost + excluded.cost;
   end if;
-  return s.events + added;
+  return null;
 end $$;
+create trigger spend after update of progress on codemachine.session for each row execute function codemachine.spend();
 `
 
 /** What a team may spend in a day. Null: no limit. */
@@ -93,7 +79,7 @@ export interface DayLimit {
 /** A change of a limit: a missing field stays, null removes it. */
 export type DayLimitChange = Pick<DayLimit, 'team'> & Partial<DayLimit>
 
-/** A limit, and what of it is used today. */
+/** A limit, and the use of today. */
 export interface DayLimitNow extends DayLimit {
   usedTokens: number
   usedCost: number

@@ -89,7 +89,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
   })
 
   test('the forecast says which sessions will wait for the next day', async () => {
-    const scene = await opened('--tokens-per-day', 'shop=5k')
+    const scene = await opened('--tokens-per-day', 'shop=8k')
     await scene.submit({ team: 'shop' })
     const taken = await scene.take()
     await scene.happens(taken, created())
