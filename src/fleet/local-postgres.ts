@@ -19,6 +19,8 @@ interface LocalPostgres extends AsyncDisposable {
 /** Longest time of its start, ms, and the interval of the checks. */
 const BOUND_MS = 60_000
 const LOOK_MS = 100
+/** How long it may take to end, ms. */
+const END_MS = 10_000
 
 /** Starts one in a temporary folder. Throws a `UserError` without the programs of PostgreSQL. */
 export async function startLocalPostgres({ env, clock, platform }: World): Promise<LocalPostgres> {
@@ -36,9 +38,14 @@ export async function startLocalPostgres({ env, clock, platform }: World): Promi
   // Ctrl+C must end the workers first.
   const options = { ...setting, stdio: 'ignore', detached: true } as const
   const server = spawn(join(bin, 'postgres'), ['-D', data, '-k', root, '-h', '', '-F'], options)
-  const gone = once(server, 'exit').catch(() => {})
+  const over = new AbortController()
+  const gone = once(server, 'exit')
+    .catch(() => {})
+    .finally(() => over.abort())
   const stop = async () => {
     server.kill('SIGQUIT')
+    await clock.wait(END_MS, over.signal)
+    server.kill('SIGKILL')
     await gone
     await rm(root, { recursive: true, force: true })
   }
@@ -90,7 +97,8 @@ function embedded(platform: NodeJS.Platform): string[] {
 /** Returns the user that runs PostgreSQL for root, which it refuses. */
 async function userOfPostgres(): Promise<{ uid?: number; gid?: number }> {
   try {
-    const id = async (flag: string) => Number((await promisify(execFile)('id', [flag, 'postgres'])).stdout)
+    const id = async (flag: string) =>
+      Number((await promisify(execFile)('id', [flag, 'postgres'], { timeout: BOUND_MS })).stdout)
     return { uid: await id('-u'), gid: await id('-g') }
   } catch {
     throw new UserError('CM1102', 'PostgreSQL does not run as root; run this command as another user.')

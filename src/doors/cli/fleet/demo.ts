@@ -1,10 +1,9 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import { Interrupted, UserError } from '../../../base/errors.ts'
 import { createRepository } from '../../../demo/project.ts'
 import { fleetScript } from '../../../demo/queued.ts'
@@ -18,6 +17,8 @@ import { shellWord } from '../../../platform/shell-word.ts'
 import { OWNED_VARIABLE } from '../../../project/world.ts'
 import { rootOf } from '../../../session/records/records.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
+import { findGit } from '../../../workspace/git/find-git.ts'
+import { runGitOrThrow } from '../../../workspace/git/git.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { openDemoModel } from '../commands/demo.ts'
 import { fleetStatus } from './look.ts'
@@ -41,7 +42,8 @@ const LEASE_SECONDS = 10
 const LOOK_MS = 300
 const BOUND_MS = 10 * 60_000
 const DELTA_MS = 10
-const GIT_MS = 30_000
+/** How long a worker may take to end, ms. */
+const END_MS = 30_000
 
 /** `codemachine fleet demo`: a fleet on this machine, of which one worker is killed. Ends and removes all that it made. */
 export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<number> {
@@ -107,8 +109,9 @@ export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<
   killed.resolve()
   const sessions = await until(all => all.every(({ state }) => state === 'ended' || state === 'dead'))
   if (!flags.json) await fleetStatus({ ...context, env }, { by: '07:00' })
+  const program = await findGit(env, root)
   const git = async (repo: string, ...args: string[]) =>
-    (await promisify(execFile)('git', ['-C', repo, ...args], { env, signal, timeout: GIT_MS })).stdout.trim()
+    (await runGitOrThrow({ program, directory: repo, env, signal }, args)).trim()
   const results = []
   for (const session of sessions) {
     const { id, worker, epoch, branch } = session
@@ -129,7 +132,7 @@ export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<
 
 /** Starts `codemachine worker`; its lines are said with its name. Disposal ends it in order. */
 function startWorker(
-  { own, cwd }: CliContext,
+  { own, cwd, clock }: CliContext,
   name: string,
   { root, env, flags, say }: { root: string; env: NodeJS.ProcessEnv; flags: DemoFlags; say: (text: string) => void },
 ): AsyncDisposable & { kill(): Promise<void> } {
@@ -143,7 +146,10 @@ function startWorker(
     // Ctrl+C reaches the demo, which ends it.
     detached: true,
   })
-  const gone = once(child, 'exit').catch(() => {})
+  const over = new AbortController()
+  const gone = once(child, 'exit')
+    .catch(() => {})
+    .finally(() => over.abort())
   createInterface(child.stdout).on('line', line => say(`${name}  ${oneLine(line, 500)}`))
   return {
     kill: async () => {
@@ -152,6 +158,8 @@ function startWorker(
     },
     [Symbol.asyncDispose]: async () => {
       child.stdin.destroy()
+      await clock.wait(END_MS, over.signal)
+      child.kill('SIGKILL')
       await gone
     },
   }
