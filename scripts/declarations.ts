@@ -28,7 +28,7 @@ export type Schema<T> = GenericSchema<unknown, T>;
 
 /**
  * Writes the types of `src/index.ts` and all that they need, and no more, into `folder`, as one file. Throws for a type that
- * a package of ours is needed for: packages are bundled, and whoever imports codemachine has none.
+ * needs a package: packages are bundled, and a program that imports codemachine has none.
  */
 export async function writeDeclarations(folder: string): Promise<void> {
   const made = await mkdtemp(join(tmpdir(), 'codemachine-types-'))

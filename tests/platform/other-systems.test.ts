@@ -326,7 +326,7 @@ function readByProgram(line: string): string[] {
   return isThere ? [...found, word] : found
 }
 
-/** The one word that PowerShell makes of a text: any form of a quote begins and ends it, and twice stands for itself. */
+/** The one word that PowerShell makes of a text: each form of a quote begins and ends it, and a doubled one stands for itself. */
 function readByPowerShell(typed: string): string {
   const single = /['\u2018-\u201b]/
   const double = /["\u201c-\u201e]/

@@ -143,6 +143,7 @@ function bodyOf(body: string): string[] {
   return body.trim() === '' ? [] : clipLines(body, MOST_LINES, REST).split('\n')
 }
 
-function labelOf(choices: readonly Choice[], id: string): string {
+/** Returns the words of a choice, on one line. */
+export function labelOf(choices: readonly Choice[], id: string): string {
   return oneLine(choices.find(choice => choice.id === id)?.label ?? id, LABEL_CHARS)
 }

@@ -6,6 +6,7 @@ import type { UsageWindow } from '../../core/events/outcome.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { Checking, SessionState } from '../../core/state/state.ts'
 import { cutLine } from './cells.ts'
+import { labelOf } from './decision.ts'
 import { workOf } from './event.ts'
 import { shownCommand } from './names.ts'
 import { formatClock, formatCount, formatNumber, shortMoment } from './numbers.ts'
@@ -152,8 +153,10 @@ function clock(until: number, now: number): string {
 
 function deciding(state: SessionState, now: number): DoingNow {
   const { decision } = state
-  const usual = decision?.choices.find(({ id }) => id === decision.default)
-  const time = decision && usual ? hurryTo(titleLine(usual.label, LABEL_CHARS), decision.until, now) : null
+  const time =
+    decision === null || decision.default === null
+      ? null
+      : hurryTo(titleLine(labelOf(decision.choices, decision.default), LABEL_CHARS), decision.until, now)
   return isPlanShown(state)
     ? { kind: 'held', words: 'asks you about the plan', short: 'asks you', time }
     : { kind: 'held', words: 'asks you', short: 'asks you', time }
