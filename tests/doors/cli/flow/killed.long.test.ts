@@ -7,7 +7,7 @@ import { codemachine } from '../../../support/codemachine.ts'
 import { at, FILE, HEAD, lay, PROMPT } from '../../../support/flow-scene.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../../support/kill-points.ts'
 import { promise } from '../../../support/promise.ts'
-import { openRealScene } from '../../../support/real-scene.ts'
+import { openRealScene, type RealScene } from '../../../support/real-scene.ts'
 import { folder } from '../../../support/rounds.ts'
 import { eventsOf } from '../../../support/scene.ts'
 import { test } from '../../../support/side-by-side.ts'
@@ -104,21 +104,26 @@ const LOOP_POINTS: readonly KillPoint[] = [
   { victim: 'codemachine', event: 'wrote', when: 'before', n: 1 },
 ]
 
+/** Runs the workflow, is killed at each of these, and resumes; returns the events of the session, which ends with 0. */
+async function killedAtEach(points: readonly KillPoint[], scene: RealScene): Promise<Recorded[]> {
+  let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }
+  for (let n = 0; n <= points.length; n++) {
+    const args = n === 0 ? ['flow', 'run', FILE, '--no-mock'] : ['resume']
+    last = await startWithKills(scene.place, [...args, '--json', '--no-keep-awake'], points).ended
+    expect(killsIn(scene.place), last.stderr).toHaveLength(Math.min(n + 1, points.length))
+  }
+  expect(last.exitCode, last.stderr).toBe(0)
+  const journal = scene.recorded('journal.ndjson').trim().split('\n')
+  return journal.map(line => JSON.parse(line) as Recorded)
+}
+
 promise('F11')
 test('killed in a loop and resumed, it goes on at the item that was cut off, and a replay plays all items', async () => {
   await using scene = await openRealScene(
     turnsScript(({ userTexts }) => reply(message(`Said: ${/Item \d\./.exec(userTexts.at(-1) ?? '')}`))),
   )
   await lay(scene, { [FILE]: LOOP, ...PROMPT })
-  let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }
-  for (let n = 0; n <= LOOP_POINTS.length; n++) {
-    const args = n === 0 ? ['flow', 'run', FILE, '--no-mock'] : ['resume']
-    last = await startWithKills(scene.place, [...args, '--json', '--no-keep-awake'], LOOP_POINTS).ended
-    expect(killsIn(scene.place), last.stderr).toHaveLength(Math.min(n + 1, LOOP_POINTS.length))
-  }
-  expect(last.exitCode, last.stderr).toBe(0)
-  const journal = scene.recorded('journal.ndjson').trim().split('\n')
-  const events = journal.map(line => JSON.parse(line) as Recorded)
+  const events = await killedAtEach(LOOP_POINTS, scene)
   expect(eventsOf(events, 'noted').map(({ text }) => text)).toEqual([
     'Step 1/2: names: done',
     'Step 2/2: each (1 of 3: 1): done',
@@ -138,15 +143,7 @@ test('killed in each step of a workflow and resumed, it comes to the same end, a
   await using scene = await openRealScene(modelOf(() => existsSync(join(directory, 'fixed'))))
   directory = scene.place.directory
   await lay(scene, { [FILE]: WORKFLOW, ...PROMPT, 'LOG.md': 'Before.\n' })
-  let last: { exitCode: number | null; stderr: string } = { exitCode: null, stderr: '' }
-  for (let n = 0; n <= POINTS.length; n++) {
-    const args = n === 0 ? ['flow', 'run', FILE, '--no-mock'] : ['resume']
-    last = await startWithKills(scene.place, [...args, '--json', '--no-keep-awake'], POINTS).ended
-    expect(killsIn(scene.place), last.stderr).toHaveLength(Math.min(n + 1, POINTS.length))
-  }
-  expect(last.exitCode, last.stderr).toBe(0)
-  const journal = scene.recorded('journal.ndjson').trim().split('\n')
-  const events = journal.map(line => JSON.parse(line) as Recorded)
+  const events = await killedAtEach(POINTS, scene)
   expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
   expect(eventsOf(events, 'noted').map(({ text }) => text)).toEqual([
     'Step 1/4: draft: done, LOG.md, COPY.md',
