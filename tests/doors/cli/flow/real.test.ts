@@ -78,10 +78,7 @@ test('what was recorded by a real run is replayed with --mock, and writes nothin
   expect(scene.model.requests).toHaveLength(1)
 })
 
-promise(
-  'F16',
-  'A step with `for_each` runs once for each item of a list, each with its own recording, and a replay plays the same items',
-)
+promise('F16', 'A step with `for_each` runs once for each item, and a replay plays the same items')
 test('a step runs once for each text of a list; show and a dry run list them, and a replay plays them', async () => {
   const { scene, directory, codexFlow } = await project('Trees are tall.', 'The sea is deep.', 'Both.')
   const file = `${FLOW.slice(0, FLOW.indexOf('[workflow]'))}
