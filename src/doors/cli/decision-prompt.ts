@@ -13,6 +13,7 @@ import { writableIn } from '../../workspace/git/find-git.ts'
 import type { CliContext } from '../screen/cli-context.ts'
 import type { HiddenText, TakenBack } from '../screen/terminal/hidden-field.ts'
 import { wantsColour } from './flags.ts'
+import { warnOn } from './output.ts'
 
 /**
  * Has the person at a plain terminal decide in a line: the number or the id of a choice, and behind it what they say with
@@ -46,7 +47,7 @@ export class DecisionPrompt implements View {
     const over = new AbortController()
     this.#asked = { key, over }
     this.#ask(decision, state, over.signal).catch(error => {
-      this.#context.stderr.write(`codemachine: ${messageOf(error)}\n`)
+      warnOn(this.#context)(messageOf(error))
     })
   }
 

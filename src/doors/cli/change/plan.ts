@@ -15,6 +15,7 @@ import { openRunning } from '../commands/ask.ts'
 import { type Asked, editFirst, readAsked, versionOf as versionEdited, withEdited } from '../commands/decide.ts'
 import { diffOn, markdownOn } from '../decision-prompt.ts'
 import { type LookFlags, readText } from '../flags.ts'
+import { warnOn } from '../output.ts'
 
 /** What may be said of `codemachine plan`. */
 export interface PlanFlags extends LookFlags {
@@ -45,7 +46,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   const version = action === 'show' || flags.version === undefined ? null : versionIn(flags.version)
   const { project, inPlace } = await openRunning(context, flags)
   const { records } = project
-  const session = wanted === null ? null : await findSession(records, wanted, say(context))
+  const session = wanted === null ? null : await findSession(records, wanted, warnOn(context))
   if (action === 'show') return await show(context, records, session, flags)
   const text = said === null ? null : await readText(context, said)
   if (action === 'reject' && text === null)
@@ -185,7 +186,7 @@ async function withPlan(context: CliContext, records: Records, session: string |
   for (const id of ids) {
     const state = session === null ? await readableState(records, id) : null
     if (session === null && (state === null || !hasPlan(state))) continue
-    const asked = await readAsked(context, records, id, say(context))
+    const asked = await readAsked(context, records, id, warnOn(context))
     if (asked !== null && hasPlan(asked.state)) return asked
   }
   throw new UserError(
@@ -254,8 +255,4 @@ async function notWaiting(
 
 function at({ cd }: PlanFlags): string {
   return here(cd ?? null)
-}
-
-function say({ stderr }: CliContext): (problem: string) => void {
-  return problem => void stderr.write(`codemachine: ${problem}\n`)
 }

@@ -17,7 +17,7 @@ import { safeText } from '../../../tell/words/safe-text.ts'
 import { scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, printDone, type RunFlags, readText } from '../flags.ts'
-import { inColumns } from '../output.ts'
+import { inColumns, warnOn } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What is asked of an agent on the command line. */
@@ -227,7 +227,7 @@ export async function agentsShow(context: CliContext, name: string, flags: Direc
 export async function agentsValidate(context: CliContext, flags: LookFlags): Promise<number> {
   const directory = await realWorkDirectory(directoryOf(context, flags))
   const problems = await findAgentProblems(directory, () => rosterHere(context, directory))
-  for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
+  for (const problem of problems) warnOn(context)(problem)
   if (problems.length > 0) return 2
   const { main, sub } = (await rosterHere(context, directory)).roster
   const agents = main.length + sub.length
@@ -243,7 +243,7 @@ async function rosterHere(context: CliContext, directory: string): ReturnType<ty
 async function listAgents(context: CliContext, directory: string): Promise<ListedAgent[]> {
   const { settings, agentTables } = await settingsOf(context, directory, {})
   const { roster, remarks } = await readRoster(directory, agentTables)
-  for (const remark of remarks) context.stderr.write(`codemachine: ${safeText(remark)}\n`)
+  for (const remark of remarks) warnOn(context)(remark)
   const { main, sub } = roster
   const listed = async (agent: Agent, kind: 'main' | 'sub'): Promise<ListedAgent> => {
     const prompt = kind === 'main' ? await readUsualPrompt(agent) : await readAgentPrompt(agent, directory)

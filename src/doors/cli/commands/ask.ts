@@ -17,6 +17,7 @@ import {
   readText,
   wantsColour,
 } from '../flags.ts'
+import { warnOn } from '../output.ts'
 
 /** A command that asks something of the codemachine that runs in the work directory. */
 export interface RunningCommand {
@@ -100,13 +101,13 @@ export async function openRunning(
   flags: LookFlags,
 ): Promise<{ project: OpenProject; inPlace(sentence: string): string }> {
   const own = await openHere(context, flags)
-  const { platform, stderr } = context
+  const { platform } = context
   const as = { project: own, inPlace: (sentence: string) => sentence }
   const { checkoutWithWorktrees } = await import('../../../project/find.ts')
   if ((await askWhoRuns(own.records.lock, platform, () => {})) !== null) return as
   if ((await checkoutWithWorktrees(own.directory)) === null) return as
   const { placeAtWork } = await import('../../../project/worktrees/find.ts')
-  const onProblem = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const onProblem = warnOn(context)
   const { worktree, records } = await placeAtWork(own.records, { platform, onProblem })
   if (worktree === null) return as
   const project = await OpenProject.open(context, { directory: records.directory })
@@ -194,7 +195,7 @@ function inBrackets(queued: QueuedPrompt): string {
 export async function queueList(context: CliContext, flags: LookFlags): Promise<number> {
   const { queue } = await openHere(context, flags)
   const { prompts, problems } = await queue.list()
-  for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
+  for (const problem of problems) warnOn(context)(problem)
   if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
   else if (prompts.length === 0)
     context.stdout.write('The queue is empty. Add a prompt with: codemachine queue add "…"\n')

@@ -3,11 +3,10 @@ import { UserError } from '../../../base/errors.ts'
 import { writeWholeFile } from '../../../platform/files.ts'
 import { makeBundle } from '../../../project/certificate/make.ts'
 import { openRecords } from '../../../session/records/records.ts'
-import { oneLine } from '../../../tell/words/safe-text.ts'
 import { shortHash } from '../../../workspace/git/commits.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { orUnwritable } from '../output.ts'
+import { orUnwritable, warnOn } from '../output.ts'
 
 interface CertificateFlags extends LookFlags {
   /** As typed; left out, or `-`: stdout. */
@@ -29,7 +28,7 @@ export async function certificate(
       'CM0102',
       'The certificate is already printed as JSON lines; use --json only with --out FILE or --note.',
     )
-  const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
+  const say = warnOn(context)
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const made = await makeBundle(context, records, { session: session ?? null, sign, note, say })
   if (out !== null) await orUnwritable('certificate', out, writeWholeFile(out, made.text))

@@ -16,6 +16,7 @@ import { plansOf } from '../../../tell/words/work.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { editOnTerminal, givesSecret, markdownOn, problemOfSecretAnswer } from '../decision-prompt.ts'
 import { type LookFlags, readText } from '../flags.ts'
+import { warnOn } from '../output.ts'
 import { openRunning } from './ask.ts'
 
 const TITLE_CHARS = 200
@@ -26,10 +27,10 @@ const TITLE_CHARS = 200
  * @param words `[session] <choice> ["text"]`; an id of a session begins with a digit, and that of a choice never does
  */
 export async function decide(context: CliContext, words: readonly string[], flags: LookFlags): Promise<number> {
-  const { stdout, stderr } = context
+  const { stdout } = context
   const { project, inPlace } = await openRunning(context, flags)
   const { records } = project
-  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const say = warnOn(context)
   const [first = '', ...others] = words
   const isSession = /^\d/.test(first)
   const session = isSession ? await findSession(records, first, say) : null
@@ -104,8 +105,8 @@ async function showAsked(
   session: string | null,
   { cd, json }: LookFlags,
 ): Promise<number> {
-  const { stdout, stderr, clock } = context
-  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const { stdout, clock } = context
+  const say = warnOn(context)
   const asked = await readAsked(context, records, session, say)
   if (json) {
     stdout.write(`${JSON.stringify(asked && asJson(asked))}\n`)

@@ -4,6 +4,7 @@ import { afterLogin, afterLogout, beforeLogin, roundsUse, withoutLogin } from '.
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askKey, logInOnTerminal } from '../../screen/login-terminal.ts'
 import { type LookFlags, printDone } from '../flags.ts'
+import { warnOn } from '../output.ts'
 
 interface LoginFlags extends Pick<LookFlags, 'json'> {
   deviceAuth?: true
@@ -22,7 +23,7 @@ export async function login(context: CliContext, { deviceAuth, withApiKey, ...fl
   }
   const place = await openLoginPlace(context, flags)
   const remark = beforeLogin(place.setting)
-  if (remark !== null) context.stderr.write(`codemachine: ${remark}\n`)
+  if (remark !== null) warnOn(context)(remark)
   const typed = way === 'api-key' && context.stdin.isTTY ? await askKey(context) : null
   if (typed?.kind === 'left') return left(context, typed.interrupted, 'No key was typed.')
   const end = await logInOnTerminal(context, place, way, typed?.key ?? null, flags.json === true)

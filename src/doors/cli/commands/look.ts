@@ -49,7 +49,7 @@ import { type SessionReport, standingInWords, statusLines } from '../../../tell/
 import type { CliContext } from '../../screen/cli-context.ts'
 import { plainView } from '../../screen/plain-view.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
-import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
+import { inColumns, jsonView, PacedOutput, sayWorktree, warnOn } from '../output.ts'
 
 const GOAL_CHARS = 80
 
@@ -73,7 +73,7 @@ interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' |
 export async function list(context: CliContext, { all, ...flags }: LookFlags & { all?: true }): Promise<number> {
   if (all) return await listAll(context, flags)
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const say = sayOn(context)
+  const say = warnOn(context)
   const places = await placesAround(records, say)
   const sessions: ListedSession[] = []
   for (const place of places) sessions.push(...(await listSessions(place, context)))
@@ -105,8 +105,8 @@ interface ListedDirectory {
  * What cannot be read is named on stderr, and hides nothing else.
  */
 async function listAll(context: CliContext, { json = false }: { json?: boolean }): Promise<number> {
-  const { stdout, stderr, signal } = context
-  const say = (problem: string) => void stderr.write(`codemachine: ${oneLine(problem, 2000)}\n`)
+  const { stdout, signal } = context
+  const say = warnOn(context)
   const found = await directoriesWithSessions(context, say)
   const shown = found.slice(-MOST_DIRECTORIES)
   const listed: ListedDirectory[] = []
@@ -222,12 +222,8 @@ const MOST_TITLE = 500
 
 async function none(records: Records): Promise<string> {
   return (await records.sessions()).length === 0
-    ? `No sessions in ${records.directory} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
+    ? `No sessions in ${oneLine(records.directory, 500)} yet. Start one with: codemachine "…"\n${await aboutProjects(records)}`
     : `No session in ${records.directory} can be read.\n`
-}
-
-function sayOn({ stderr }: CliContext): (problem: string) => void {
-  return problem => void stderr.write(`codemachine: ${problem}\n`)
 }
 
 /** Where to look in a workspace, whose sessions run in its projects; a line, or nothing. */
@@ -240,7 +236,7 @@ async function aboutProjects({ directory }: Pick<Records, 'directory'>): Promise
 async function listSessions({ records, worktree }: SessionsPlace, context: CliContext): Promise<ListedSession[]> {
   const { platform, clock } = context
   // Before the journals: a session that ends while they are read must not look cut off.
-  const say = sayOn(context)
+  const say = warnOn(context)
   const runner = await askWhoRuns(records.lock, platform, say)
   const { sessions, problems } = await readSessions(records)
   for (const problem of problems) say(problem)
@@ -300,7 +296,7 @@ function titleOf({ goal, template }: ListedSession): string {
 export async function status(context: CliContext, flags: LookFlags): Promise<number> {
   const { stdout, clock } = context
   const records = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const say = sayOn(context)
+  const say = warnOn(context)
   const report = await readStatus(context, await placesAround(records, say), say)
   if (flags.json) stdout.write(`${JSON.stringify(report)}\n`)
   else {
@@ -339,7 +335,7 @@ export async function logs(
   const { records, id } = await sessionHere(context, session, place)
   const path = records.journal(id)
   const { platform, clock } = context
-  const look = lookout(await lockOfSession(records, id), { platform, clock, onProblem: sayOn(context) })
+  const look = lookout(await lockOfSession(records, id), { platform, clock, onProblem: warnOn(context) })
   const isLeft = async () => (await look()) === null
   if (!(await hasEvents(path)) && (!follow || (await isLeft()))) {
     throw new UserError('CM0607', `${path} has no session.`)
@@ -391,7 +387,7 @@ async function sessionHere(
   flags: DirectoryFlags,
 ): Promise<{ records: Records; id: string }> {
   const own = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const onProblem = sayOn(context)
+  const onProblem = warnOn(context)
   const options = { platform: context.platform, onProblem, replays: 'counted' } as const
   const { records, id, worktree } = await findSessionAround(own, session ?? null, options)
   sayWorktree(context, { records, id, worktree })

@@ -7,6 +7,7 @@ import { formatDayAndTime } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags, printDone, readText } from '../flags.ts'
+import { warnOn } from '../output.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
 const NEWEST = 20
@@ -22,8 +23,8 @@ export async function questions(
   session: string | undefined,
   { all = false, json, ...place }: QuestionsFlags,
 ): Promise<number> {
-  const { stdout, stderr } = context
-  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const { stdout } = context
+  const say = warnOn(context)
   const own = await openRecords({ ...context, directory: directoryOf(context, place) })
   const places = await placesAround(own, say)
   const listed: ListedQuestion[] = []
@@ -126,7 +127,7 @@ export async function acceptAssumption(context: CliContext, typed: string, flags
 /** Finds the question that `typed` names, as `answerQuestion`. */
 async function findAsked(context: CliContext, typed: string, flags: LookFlags): Promise<AnsweredQuestion> {
   const own = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  const onProblem = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
+  const onProblem = warnOn(context)
   const { records, worktree, asked } = await findQuestionAround(own, typed, { platform: context.platform, onProblem })
   const id = worktree === null ? questionId(asked) : `${worktree}:${questionId(asked)}`
   return { records, worktree, asked, id }

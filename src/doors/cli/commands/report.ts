@@ -34,10 +34,9 @@ export interface ReportFlags extends LookFlags {
 
 /** `codemachine report`: what a session has done, by its journal alone. */
 export async function report(context: CliContext, session: string | undefined, flags: ReportFlags): Promise<number> {
-  const { stderr } = context
   const { output = null, cd = null, png, badge } = flags
   for (const [flag, file] of [['png', png] as const, ['badge', badge] as const]) refuseName(flag, file)
-  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const say = warnOn(context)
   const own = await openRecords(placesOf(context, directoryOf(context, flags)))
   const found = await findSessionAround(own, session ?? null, { platform: context.platform, onProblem: say })
   const { records, worktree, id } = found

@@ -15,10 +15,11 @@ import { openRecords } from '../../../session/records/records.ts'
 import { wordsForCause } from '../../../tell/words/names.ts'
 import { formatCount } from '../../../tell/words/numbers.ts'
 import { findingLines } from '../../../tell/words/proof.ts'
-import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
+import { safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { plainView } from '../../screen/plain-view.ts'
 import { type DirectoryFlags, directoryOf, readText } from '../flags.ts'
+import { warnOn } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What a reviewer answered, as `codemachine review` prints it. */
@@ -65,7 +66,7 @@ export async function review(context: CliContext, wanted: string | undefined, fl
   const options = runOptionsOf({ ...(cd === undefined ? {} : { cd }), ...(codexBin === undefined ? {} : { codexBin }) })
   await using run = await openRun(context, { ...options, keepAwake: false }, listenersOn(context, flags))
   const work = session === null ? await uncommittedWork(run, goal ?? '') : await workOfSession(run, session)
-  for (const remark of run.remarks.splice(0)) context.stderr.write(`codemachine: ${oneLine(remark, 2_000)}\n`)
+  for (const remark of run.remarks.splice(0)) warnOn(context)(remark)
   const terms = {
     model: flags.model ?? run.settings.reviewer.model,
     effort: flags.effort ?? run.settings.reviewer.effort,
@@ -90,7 +91,7 @@ async function sessionToReview(context: CliContext, wanted: string | undefined, 
       hint: 'To review uncommitted changes: codemachine review --goal "…"',
     })
   }
-  return await findSession(records, wanted ?? null, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  return await findSession(records, wanted ?? null, warnOn(context))
 }
 
 function shownOf(reviewed: Reviewed): Shown {

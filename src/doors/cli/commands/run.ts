@@ -14,7 +14,7 @@ import { readSpecification, type Specification } from '../../../workspace/memory
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
-import { askYesOrNo, observerOn, whereShown } from '../output.ts'
+import { askYesOrNo, observerOn, warnOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
 
 /**
@@ -132,7 +132,7 @@ export async function queueRun(context: CliContext, flags: RunFlags): Promise<nu
   const options = runOptionsOf(flags)
   const { queue, directory } = await OpenProject.open(context, options)
   const { prompts, problems } = await queue.list()
-  for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
+  for (const problem of problems) warnOn(context)(problem)
   if (prompts.length === 0) {
     context.stdout.write(`The queue is empty in ${directory}.\n`)
     return 0
@@ -162,7 +162,7 @@ async function offerWhatWasLeft(context: CliContext, options: RunOptions, flags:
   const { stdin, stdout, stderr } = context
   await using project = await OpenProject.open(context, options)
   const { records } = project
-  const left = await findUnfinished(context, records, problem => stderr.write(`codemachine: ${problem}\n`))
+  const left = await findUnfinished(context, records, warnOn(context))
   if (left === null) return null
   const { prompts } = await openQueue(records.queue).list()
   const waits = prompts.some(({ id }) => id !== left.queued)
@@ -205,7 +205,7 @@ export async function start(
   const { records, directory } = await OpenProject.open(context, options)
   const { template, specification } = await whatToStart(context, directory, options, typed)
   const wanted = worktreeOf(flags)
-  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const say = warnOn(context)
   const left = wanted === null ? await findUnfinished(context, records, say) : null
   if (left !== null) {
     const command = resumeCommand(left.id, flags.cd ?? null)

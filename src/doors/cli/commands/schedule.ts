@@ -9,6 +9,7 @@ import { formatDayAndTime, formatMoment } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../flags.ts'
+import { warnOn } from '../output.ts'
 import { openHere, promptTyped, type QueueAddFlags } from './ask.ts'
 
 /** `codemachine schedule add`. */
@@ -38,10 +39,10 @@ export async function scheduleAdd(
 
 /** `codemachine schedule list`. */
 export async function scheduleList(context: CliContext, flags: LookFlags): Promise<number> {
-  const { stdout, stderr } = context
+  const { stdout } = context
   const project = await openHere(context, flags)
   const { schedules, problems } = await listSchedules(project.records.schedules)
-  for (const problem of problems) stderr.write(`codemachine: ${problem}\n`)
+  for (const problem of problems) warnOn(context)(problem)
   const rows = schedules.map(schedule => ({ ...schedule, next: nextOf(schedule) }))
   if (flags.json) stdout.write(`${JSON.stringify(rows)}\n`)
   else if (rows.length === 0)

@@ -19,7 +19,7 @@ import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askValue } from '../decision-prompt.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, printDone, readBytes } from '../flags.ts'
-import { inColumns } from '../output.ts'
+import { inColumns, warnOn } from '../output.ts'
 
 /** What may be said to `secret set`, as typed. */
 interface SecretSetFlags extends LookFlags {
@@ -40,14 +40,13 @@ interface SecretExportFlags extends LookFlags {
 
 /** `codemachine secret set`: stores a value that is typed hidden, or comes through standard input; 130 if they left by Ctrl+C. */
 export async function secretSet(context: CliContext, typed: string, flags: SecretSetFlags): Promise<number> {
-  const { stdin, stderr } = context
+  const { stdin } = context
   const key = keyOf(typed)
   const isWaitedFor = async (each: Records) => (await keysWaitedFor(each)).includes(key)
   const records = await projectFor(context, flags, isWaitedFor)
   const value = stdin.isTTY === true ? await typedValue(context, key) : await valueOfInput(context)
   if (value === null) return 130
-  for (const warning of await setSecret(context, records, key, value, flags.check))
-    stderr.write(`codemachine: ${warning}\n`)
+  for (const warning of await setSecret(context, records, key, value, flags.check)) warnOn(context)(warning)
   const next = (await isWaitedFor(records)) ? await howToGoOn(context, records) : ''
   return printDone(context, flags, `${key} is stored for ${records.directory}.\n${next}`.trimEnd(), { key })
 }
@@ -106,7 +105,9 @@ export async function secretList(context: CliContext, flags: LookFlags): Promise
   const secrets = await listSecrets(records)
   if (flags.json) stdout.write(`${JSON.stringify(secrets)}\n`)
   else if (secrets.length === 0)
-    stdout.write(`There are no secrets for ${records.directory}. To store one: codemachine secret set <KEY>\n`)
+    stdout.write(
+      `There are no secrets for ${oneLine(records.directory, 500)}. To store one: codemachine secret set <KEY>\n`,
+    )
   else {
     const rows = secrets.map(({ key, check, since, short, problem }) => [
       key,
@@ -120,7 +121,6 @@ export async function secretList(context: CliContext, flags: LookFlags): Promise
 }
 
 const MOST_SHOWN = 80
-const MOST_WORDS = 1_000
 
 /** `codemachine secret rm`. */
 export async function secretRemove(context: CliContext, typed: string, flags: LookFlags): Promise<number> {
@@ -140,7 +140,7 @@ export async function secretCheck(context: CliContext, typed: string, flags: Sec
   if (known === undefined) throw new UserError('CM0902', notThere(key, records), { exitCode: 4 })
   const options = { directory: records.directory, ...(flags.network ? { network: true } : {}) }
   const { ok, problem, words } = await checkSecret(context, records, options, key)
-  for (const line of words) context.stderr.write(`codemachine: ${oneLine(line, MOST_WORDS)}\n`)
+  for (const line of words) warnOn(context)(line)
   if (!ok) {
     throw new UserError('CM0905', `${key} does not work. ${problem ?? ''}`.trim(), {
       exitCode: 4,
@@ -164,7 +164,7 @@ export async function secretExport(context: CliContext, typed: string, flags: Se
   const records = await projectFor(context, flags, hasKey(key))
   if (!(await hasKey(key)(records))) throw new UserError('CM0902', notThere(key, records))
   const { path, words } = await exportSecret(context, records, key, flags.to)
-  for (const line of words) context.stderr.write(`codemachine: ${line}\n`)
+  for (const line of words) warnOn(context)(line)
   return printDone(context, flags, `${key} is in ${path}, which only you may read.`, { key, path })
 }
 

@@ -9,7 +9,7 @@ import { openRecords } from '../../../session/records/records.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { askEach, orUnwritable } from '../output.ts'
+import { askEach, orUnwritable, warnOn } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
 
 interface CertificateFlags extends LookFlags {
@@ -46,9 +46,9 @@ export async function verifyCertificate(context: CliContext, flags: CertificateF
 }
 
 async function check(context: CliContext, flags: CertificateFlags): Promise<CheckedBundle> {
-  const { stdin, stdout, stderr } = context
+  const { stdin, stdout } = context
   const { json, certificate = null, signers, run, yes, network = false, codexBin } = flags
-  const say = (text: string) => void stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
+  const say = warnOn(context)
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   return await checkBundle(context, records, {
     file: certificate,

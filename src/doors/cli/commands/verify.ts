@@ -3,9 +3,9 @@ import type { Required } from '../../../core/rules/certificate.ts'
 import { type Verified, verifySession } from '../../../project/proof/verify.ts'
 import { describeVerification } from '../../../project/proof/verify-words.ts'
 import { openRecords } from '../../../session/records/records.ts'
-import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
+import { warnOn } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
 
 interface VerifyFlags extends LookFlags {
@@ -48,7 +48,7 @@ export async function verify(
     ...(summary === undefined ? [] : ['--summary']),
   ]
   if (alone !== undefined) throw new UserError('CM0102', `${alone} works only with --certificate FILE or --note.`)
-  const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
+  const say = warnOn(context)
   const records = await openRecords({ ...context, directory: directoryOf(context, options) })
   const verified = await verifySession(context, records, {
     ...options,

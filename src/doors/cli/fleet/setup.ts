@@ -9,6 +9,7 @@ import { formatCost, formatCount, formatTokens } from '../../../tell/words/numbe
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { FleetFlags } from '../flags.ts'
+import { warnOn } from '../output.ts'
 import { typed } from './submit.ts'
 
 /** Flags of `codemachine fleet setup`, as typed. */
@@ -27,7 +28,7 @@ const MOST_PER_REPOSITORY = 10_000
 
 /** `codemachine fleet setup`: makes the schema, or brings it to this version; says who may do what. 4 where a role is missing. */
 export async function fleetSetup(context: CliContext, flags: SetupFlags): Promise<number> {
-  const { stdout, stderr } = context
+  const { stdout } = context
   const terms = termsOf(flags)
   const teams = flags.team ?? []
   const wrong = teams.find(team => !TEAM_NAME.test(team))
@@ -50,7 +51,7 @@ export async function fleetSetup(context: CliContext, flags: SetupFlags): Promis
       `${JSON.stringify({ place: database.place, done, problems, terms: now, limits: nowLimits, grants })}\n`,
     )
   else stdout.write(whatIsSetUp(database.place, done, now, nowLimits, grants))
-  for (const each of problems) stderr.write(`codemachine: ${each}\n`)
+  for (const each of problems) warnOn(context)(each)
   return problems.length === 0 ? 0 : 4
 }
 

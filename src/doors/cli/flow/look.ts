@@ -106,7 +106,7 @@ export async function flowList(context: CliContext, { json, ...place }: LookFlag
   if (flows.length === 0) {
     return print(
       context,
-      `There are no workflows in ${look.directory} yet.\n  To make a first one: ${programOf(context)} init\n`,
+      `There are no workflows in ${oneLine(look.directory, 500)} yet.\n  To make a first one: ${programOf(context)} init\n`,
     )
   }
   const rows = flows.flatMap(({ file, plans, mistakes }) => [

@@ -28,7 +28,7 @@ export async function teamList(context: CliContext, flags: LookFlags): Promise<n
   const write = (text: string) => void context.stdout.write(text)
   if (flags.json) write(`${JSON.stringify(teams)}\n`)
   else if (teams.length === 0)
-    write(`There are no projects in ${workspace} yet. Start one with: codemachine team "…"\n`)
+    write(`There are no projects in ${oneLine(workspace, 500)} yet. Start one with: codemachine team "…"\n`)
   else {
     const rows = inColumns(teams.map(rowOf))
     write(teams.map((team, at) => [rows[at] ?? '', ...belowRow(team), ''].join('\n')).join(''))

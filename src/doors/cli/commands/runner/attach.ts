@@ -5,7 +5,7 @@ import { openRecords, type Records } from '../../../../session/records/records.t
 import { oneLine, titleLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, wantsScreen } from '../../flags.ts'
-import { askWhich, inColumns } from '../../output.ts'
+import { askWhich, inColumns, warnOn } from '../../output.ts'
 
 /**
  * `codemachine attach [session]`: the screen on a session that a runner works on without a terminal, or on another one.
@@ -17,7 +17,7 @@ export async function attach(context: CliContext, session: string | undefined, f
       hint: 'In lines: codemachine logs -f',
     })
   const here = await openRecords(placesOf(context, directoryOf(context, flags)))
-  const say = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
+  const say = warnOn(context)
   const found =
     (await runningSession(context, here, session ?? null, say)) ??
     (flags.cd === undefined ? await choose(context, here) : noneIn(here))

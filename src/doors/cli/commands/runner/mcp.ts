@@ -1,8 +1,8 @@
 import { followNamedFleet } from '../../../../fleet/fleet.ts'
 import { settingsOf } from '../../../../project/open-run.ts'
-import { oneLine } from '../../../../tell/words/safe-text.ts'
 import { serveMcp } from '../../../mcp/server.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
+import { warnOn } from '../../output.ts'
 
 /** Flags of `codemachine mcp`. */
 interface McpFlags {
@@ -20,7 +20,7 @@ const TYPED =
 export async function mcp(context: CliContext, { dir: typed, allowWrite, fleet }: McpFlags): Promise<number> {
   const { stdin, stdout, stderr, cwd } = context
   if (stdin.isTTY) stderr.write(TYPED)
-  const say = (problem: string) => void stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
+  const say = warnOn(context)
   await using followed = fleet ? await followNamedFleet(context, say) : null
   await serveMcp({
     world: context,

@@ -17,6 +17,7 @@ import { formatTime } from '../../../../tell/words/numbers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../../flags.ts'
+import { warnOn } from '../../output.ts'
 
 /** The variables that the service is given: where things are. Keys are not written into a file. */
 const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME', 'XDG_STATE_HOME']
@@ -37,7 +38,7 @@ export async function serviceInstall(
   stdout.write(`${service.path}\n\n${indented(service.text)}\n`)
   const [, script = ''] = own.command
   if (/[\\/]_npx[\\/]/.test(script))
-    stderr.write(`codemachine: ${script} is a copy that npx removes again; install codemachine first (README)\n`)
+    warnOn(context)(`${script} is a copy that npx removes again; install codemachine first (README)`)
   if (!dryRun) {
     await mkdir(dirname(service.path), { recursive: true })
     await writeWholeFile(service.path, service.text)
@@ -72,10 +73,9 @@ export async function serviceInstall(
 
 /** `codemachine service uninstall`: ends the service, and removes its file. Runs are gone on with by hand. */
 export async function serviceUninstall(context: CliContext, flags: Pick<LookFlags, 'json'>): Promise<number> {
-  const { stderr } = context
   const root = await openRecordsRoot(placesOf(context, context.cwd))
   const { service, isThere } = await installedHere(context, root)
-  for (const problem of isThere ? await endService(context) : []) stderr.write(`codemachine: ${problem}\n`)
+  for (const problem of isThere ? await endService(context) : []) warnOn(context)(problem)
   await rm(service.path, { force: true })
   await rm(join(root, 'service.json'), { force: true })
   return printDone(context, flags, isThere ? `Removed ${service.path}` : 'There is no service to remove.')

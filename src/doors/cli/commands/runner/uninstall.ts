@@ -11,7 +11,7 @@ import {
 } from '../../../../project/service/leftovers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
-import { askEach } from '../../output.ts'
+import { askEach, warnOn } from '../../output.ts'
 import { endService } from './service.ts'
 
 interface UninstallFlags {
@@ -58,16 +58,17 @@ const MOST = 4000
 const NPM = 'npm uninstall --global codemachine'
 
 function said(
-  { stdout, stderr }: CliContext,
+  context: CliContext,
   flags: UninstallFlags,
   found: readonly Leftover[],
   problems: readonly string[],
 ): number {
+  const { stdout } = context
   if (flags.json) {
     const leftovers = found.map(({ worktree: _, ...shown }) => shown)
     stdout.write(`${JSON.stringify({ leftovers, problems, package: NPM })}\n`)
   } else {
-    for (const problem of problems) stderr.write(`codemachine: ${oneLine(problem, MOST)}\n`)
+    for (const problem of problems) warnOn(context)(problem)
     stdout.write(`The program itself: ${NPM}\n`)
   }
   return problems.length === 0 ? 0 : 4

@@ -24,6 +24,7 @@ import { oneLine } from '../../../../tell/words/safe-text.ts'
 import { writableIn } from '../../../../workspace/git/find-git.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../../flags.ts'
+import { warnOn } from '../../output.ts'
 
 /** Flags of `codemachine web`. */
 export interface WebFlags {
@@ -76,7 +77,7 @@ export async function servePage(
   flags: WebFlags,
   ready: (served: ServedPage, isOther: number | null) => Promise<void>,
 ): Promise<void> {
-  const { stderr, clock, platform, pid } = context
+  const { clock, platform, pid } = context
   const place = await placeOfPage(context)
   const typed = portOf(flags.port)
   const wanted = typed ?? (await settingsOf(context, context.cwd, {})).settings.port
@@ -88,7 +89,7 @@ export async function servePage(
   await using _held = await takeRunLock(place.lock, { platform, pid, now: new Date(clock.now()), hint })
   const said = new Set<string>()
   const say = (problem: string) => {
-    if (said.size < MOST_SAID && !said.has(problem)) stderr.write(`codemachine: ${oneLine(problem, 500)}\n`)
+    if (said.size < MOST_SAID && !said.has(problem)) warnOn(context)(problem)
     said.add(problem)
   }
   const names = flags.name ?? []
