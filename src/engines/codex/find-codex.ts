@@ -64,6 +64,10 @@ export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   const { source, file, passedOver } = await locate(search)
   const isNamed = source === 'flag' || source === 'CODEX_BIN'
   const found = await programOf(file, search)
+  if (search.platform === 'win32' && WINDOWS_SCRIPT.test(found.path))
+    throw new UserError('CM0304', `${NAMED_BY[source]} ${found.path}, which Windows does not start without a shell.`, {
+      hint: 'Install codex again with `npm install --global @openai/codex`, or name its codex.exe with --codex-bin.',
+    })
   const isInReach = isInWork(file, search) || isInWork(found.path, search)
   const copy = isNamed && isInReach ? await copiedCodex({ ...found, named: file, ...search.copies }) : null
   const path = copy?.path ?? found.path
@@ -73,6 +77,9 @@ export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   if (others.length > 0) remarks.push(`${passedOverInWords(others)} The codex in use is ${path}.`)
   return { path, version, source, launcher: found.launcher, remarks }
 }
+
+/** Matches scripts. */
+const WINDOWS_SCRIPT = /\.(?:cmd|bat|ps1|js)$/i
 
 type Source = CodexBinary['source']
 

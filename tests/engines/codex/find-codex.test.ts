@@ -213,6 +213,15 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       expect((await fault({ flag: broken })).message).toContain('`--version` could not be run (ENOENT)')
     })
 
+    test('a script on Windows behind which no program of npm is', async () => {
+      await script('npm/codex.cmd', '@ECHO off\r\nnode "%dp0%\\somewhere\\codex.mjs" %*\r\n')
+      const error = await fault({ platform: 'win32', env: { Path: join(root, 'npm') } })
+      expect(error.message).toBe(`PATH leads to ${root}/npm/codex.cmd, which Windows does not start without a shell.`)
+      expect(error.hint).toContain('codex.exe')
+      const launcher = await codex('bare/bin/codex.js')
+      expect((await fault({ platform: 'win32', flag: launcher })).message).toContain('--codex-bin names')
+    })
+
     test('a codex that is too old', async () => {
       await codex('bin/codex', '0.156.9')
       const error = await fault()
