@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { clipEnd } from '../base/text.ts'
 import { problemOfTask } from '../core/shapes/tools.ts'
-import { renameIfThere, succeeds } from '../platform/files.ts'
+import { isItself, renameIfThere, succeeds } from '../platform/files.ts'
 import {
   fileState,
   findObstacle,
@@ -233,7 +233,7 @@ export class InboxFolder {
   /** Resolves with true if a just opened file is in the folder itself, not behind a link. */
   async holds(name: string): Promise<boolean> {
     const path = join(this.path, name)
-    return (await realpath(path).catch(() => null)) === path
+    return isItself(path, await realpath(path).catch(() => null))
   }
 }
 

@@ -269,6 +269,11 @@ export function isWithin(folder: string, path: string, platform: NodeJS.Platform
   return below === above || below.startsWith(above.endsWith(sep) ? above : above + sep)
 }
 
+/** Returns true if a real path is this path: links lead nowhere else. Case and normal form count as in `isWithin`. */
+export function isItself(path: string, realPath: string | null, platform: NodeJS.Platform = hostPlatform): boolean {
+  return realPath !== null && folded(realPath, platform) === folded(path, platform)
+}
+
 function folded(path: string, platform: NodeJS.Platform): string {
   return comparable(platform === 'win32' ? path.replaceAll('/', '\\') : path, platform)
 }

@@ -3,7 +3,7 @@ import { lstat, mkdir, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as v from 'valibot'
 import { systemErrorCode, writing } from '../base/errors.ts'
-import { writeWholeFile } from '../platform/files.ts'
+import { isItself, writeWholeFile } from '../platform/files.ts'
 
 /**
  * Empty folders that codex's sandbox creates in each writable folder and leaves behind after a kill (docs/inside/codex.md).
@@ -131,7 +131,7 @@ async function removeMasks(files: readonly string[]): Promise<void> {
 /** Creates an empty read-only file like codex; ignores failures. */
 async function layMask(path: string): Promise<void> {
   const folder = await realpath(dirname(path)).catch(() => null)
-  if (folder === dirname(path)) await writeFile(path, '', { flag: 'wx', mode: 0o444 }).catch(() => {})
+  if (isItself(dirname(path), folder)) await writeFile(path, '', { flag: 'wx', mode: 0o444 }).catch(() => {})
 }
 
 async function removeMask(path: string): Promise<void> {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MARK_VARIABLE, readMarks } from '../../src/platform/end-processes.ts'
-import { isFileName, isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
+import { isFileName, isItself, isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
 import { answerAt, isAlive, isAnswered, lifeSign, readPs, startTimeOf } from '../../src/platform/processes.ts'
 import {
   searchedFolders,
@@ -36,6 +36,18 @@ describe('whether a path lies in a folder goes by the names of the platform', ()
   ] as const)('on %s, %s and %s: %s', (platform, folder, path, expected) => {
     expect(isWithin(folder, path, platform)).toBe(expected)
   })
+})
+
+test('a real path in other letters leads nowhere else where the system ignores case', () => {
+  const asked = '/w/.codemachine/plan'
+  const real = '/w/.CODEMACHINE/plan'
+  expect((['darwin', 'win32', 'linux'] as const).map(platform => isItself(asked, real, platform))).toEqual([
+    true,
+    true,
+    false,
+  ])
+  expect(isItself(asked, '/w/elsewhere/plan', 'darwin')).toBe(false)
+  expect(isItself(asked, null, 'darwin')).toBe(false)
 })
 
 test('agents can write in each temporary directory that the environment names', () => {

@@ -4,7 +4,7 @@ import { constants, type FileHandle, lstat, mkdir, open, realpath, rename, unlin
 import { dirname, join, parse, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { utf8Text } from '../../base/text.ts'
-import { pathInside, replaceFile } from '../../platform/files.ts'
+import { isItself, pathInside, replaceFile } from '../../platform/files.ts'
 
 /*
  * Safe reading and writing in a work directory, where an agent may have put a link in place of any folder or file.
@@ -74,7 +74,7 @@ export async function writeFileInside(
   const temporary = join(root, folder, `.${randomUUID()}.tmp`)
   try {
     await writeNew(temporary, content, mode)
-    if ((await realpath(temporary)) !== temporary) throw notAFolder(join(root, folder))
+    if (!isItself(temporary, await realpath(temporary))) throw notAFolder(join(root, folder))
     await replaceFile(temporary, join(root, file))
   } catch (error) {
     await unlink(temporary).catch(() => {})

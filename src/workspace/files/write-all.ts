@@ -7,6 +7,7 @@ import { diskFull, isNoRoom, systemErrorCode, writing } from '../../base/errors.
 import {
   comparable,
   isFileName,
+  isItself,
   isWithin,
   pathExists,
   readBoundedText,
@@ -381,7 +382,7 @@ async function writeNew(path: string, bytes: Buffer, mode: number | null): Promi
     await file.writeFile(bytes)
     if (mode !== null) await file.chmod(mode)
     await file.sync()
-    if ((await realpath(path)) !== path) throw new Refusal(`${path} lies behind a link.`)
+    if (!isItself(path, await realpath(path))) throw new Refusal(`${path} lies behind a link.`)
   } catch (error) {
     await unlink(path).catch(() => {})
     throw error

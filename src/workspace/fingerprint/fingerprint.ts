@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { UserError } from '../../base/errors.ts'
+import { comparable } from '../../platform/files.ts'
 import { RUNTIME_FOLDER } from '../files/write-all.ts'
 import { blockedObject, GitBlocked, mending, notBorrowed, putAside } from '../git/blocking-files.ts'
 import {
@@ -125,11 +126,11 @@ export class Fingerprints {
     this.#directory = directory
     this.#onWarning = onWarning
     this.#unread = new UnreadFiles(git, options, message => this.#warn(message))
-    const inside = (path: string) => relativeToTop(git.setting.directory, path).map(toLatin1)
-    this.#never = [join(directory, '.codemachine'), join(directory, RUNTIME_FOLDER), gitDir, ...leaveOut].flatMap(
-      inside,
-    )
-    this.#codexHome = codexHome === undefined ? [] : inside(codexHome)
+    const inside = (path: string) => relativeToTop(git.setting.directory, path)
+    this.#never = [join(directory, '.codemachine'), join(directory, RUNTIME_FOLDER), gitDir, ...leaveOut]
+      .flatMap(inside)
+      .map(path => comparable(path))
+    this.#codexHome = codexHome === undefined ? [] : inside(codexHome).map(toLatin1)
   }
 
   /** The private git directory; without borrowed objects once git would wait at one. */
@@ -452,7 +453,8 @@ export class Fingerprints {
   }
 
   #isNever(path: string): boolean {
-    return this.#never.some(each => path === each || isBelow(path, each))
+    const name = comparable(fromLatin1(path))
+    return this.#never.some(each => name === each || isBelow(name, each))
   }
 
   /** True for codex's own files. */

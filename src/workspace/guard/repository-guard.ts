@@ -193,8 +193,10 @@ export class RepositoryGuard {
   async #checkNested({ leaveOut, pointers }: NestedState, restoration: Restoration): Promise<void> {
     const { workTree, guarded, tops } = this.#state
     const found = await findNestedRepositories(workTree, leaveOut)
+    // On a disk that ignores case, a round can rename a known one to `.GIT`.
+    const before = new Set([...guarded.keys(), ...tops.keys()].map(identityOf))
     for (const directory of found.directories) {
-      if (guarded.has(directory) || tops.has(directory)) continue
+      if (before.has(identityOf(directory))) continue
       const entries = [...scanGuardedFiles(directory).entries.keys()]
       if (basename(directory) !== '.git' && !isPureGitDirectory(directory)) {
         // A folder of the project: entries with git's names may be work.
@@ -323,6 +325,12 @@ function isHarmless(path: string, text: string, commonDir: string): boolean {
     default:
       return false
   }
+}
+
+/** Returns what stays the same under each name of an entry; the path if it is missing. */
+function identityOf(path: string): string {
+  const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  return stat === undefined ? path : `${stat.dev} ${stat.ino}`
 }
 
 /** Returns the real path; the path itself if it is missing. */

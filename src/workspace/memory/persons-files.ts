@@ -18,6 +18,7 @@ import { dirname, join, parse } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { GoalChange, PersonsFiles } from '../../core/shapes/memory.ts'
+import { isItself } from '../../platform/files.ts'
 import {
   findObstacle,
   readRegularFile,
@@ -89,7 +90,7 @@ export function openPersonsFiles({ directory, folder, copies }: PersonsFilesOpti
 function readAtOnce(root: string, path: string): Buffer | null {
   const file = join(root, path)
   try {
-    if (!lstatSync(file).isFile() || realpathSync(dirname(file)) !== dirname(file)) return null
+    if (!lstatSync(file).isFile() || !isItself(dirname(file), realpathSync(dirname(file)))) return null
     // It may have become a link since, or a pipe at which a plain open would wait forever.
     const fd = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
     try {

@@ -13,7 +13,7 @@ import {
   sessionStatusOf,
   sessionTokens,
 } from '../../../core/state/state.ts'
-import { pathExists } from '../../../platform/files.ts'
+import { isItself, pathExists } from '../../../platform/files.ts'
 import type { SessionsPlace } from '../../../project/find.ts'
 import { personFile } from '../../../project/settings/settings-file.ts'
 import { readStatus } from '../../../project/watch/status.ts'
@@ -153,7 +153,7 @@ async function readDirectory(
   if (repositoryOfCopy({ directory }) !== null) return null
   const records = { ...recordsOf(found, directory), sessions: async () => [...newest] }
   const sessions = await listSessions({ records, worktree: null }, context)
-  const gone = (await realpath(directory).catch(() => null)) !== directory
+  const gone = !isItself(directory, await realpath(directory).catch(() => null))
   return { directory, gone, sessions, older: ids.length - newest.length }
 }
 
