@@ -5,6 +5,7 @@ import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import { nearestName, truncate } from '../base/text.ts'
 import type { Agent, AgentRoster } from '../core/shapes/agent.ts'
+import { isFileName } from '../platform/files.ts'
 import { agentMemoryFile } from './agent-memory.ts'
 
 /** The names of the main agents that every build needs. */
@@ -38,10 +39,12 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
 }
 
 /** Returns why another agent cannot have a name, the end of a sentence; null: it can. */
-export function problemOfName(name: string, agents: readonly Agent[]): string | null {
+export function problemOfName(name: string, agents: readonly Agent[], platform?: NodeJS.Platform): string | null {
   if (!AGENT_NAME.test(name) || name.length > 40) {
     return `${JSON.stringify(name.slice(0, 60).toWellFormed())} cannot be the name of an agent; use lower-case letters, digits and single dashes, at most 40 characters.`
   }
+  if (!isFileName(`${name}.md`, platform))
+    return `"${name}" is the name of a device on this system, not of a file; give the agent another name.`
   const memory = agentMemoryFile(name)
   const other = agents.find(agent => agentMemoryFile(agent.name) === memory)
   return other === undefined

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { problemOfName } from '../../src/agents/agent.ts'
 import { MARK_VARIABLE, readMarks } from '../../src/platform/end-processes.ts'
 import { isFileName, isItself, isWithin, NOWHERE, replaceFile, writableByAgents } from '../../src/platform/files.ts'
 import { answerAt, isAlive, isAnswered, lifeSign, readPs, startTimeOf } from '../../src/platform/processes.ts'
@@ -17,6 +18,7 @@ import {
 import { shellWord } from '../../src/platform/shell-word.ts'
 import { orphansOf, readProcesses } from '../../src/platform/windows-processes.ts'
 import { isPlainPath } from '../../src/workspace/files/write-all.ts'
+import { scopeFolder } from '../../src/workspace/memory/memory-paths.ts'
 import { isWorktreeName } from '../../src/workspace/worktree/worktree.ts'
 import { promise } from '../support/promise.ts'
 
@@ -175,6 +177,17 @@ describe('on Windows', () => {
       expect(isPlainPath(`docs/${name}/b.md`, 'win32')).toBe(false)
     },
   )
+
+  test('an agent is not named by a device, and a step that is has another folder', () => {
+    expect(problemOfName('con', [], 'win32')).toMatch(/^"con" is the name of a device .+ another name\.$/)
+    expect(problemOfName('console', [], 'win32')).toBeNull()
+    expect(problemOfName('con', [], 'linux')).toBeNull()
+    const place = { folder: '/w/1', kb: '/w/kb', lastGood: '/r/last' }
+    const mains = (['aux', 'audit'] as const).map(name => scopeFolder(place, name, 'win32').main)
+    expect(mains).toEqual(['/w/1/steps/_aux/MAIN.md', '/w/1/steps/audit/MAIN.md'])
+    expect(scopeFolder(place, 'aux', 'win32').lastGood).toBe('/r/last/steps/_aux')
+    expect(scopeFolder(place, 'aux', 'linux').main).toBe('/w/1/steps/aux/MAIN.md')
+  })
 
   test('names such as console.ts and com10 are names as on other systems', () => {
     for (const name of ['console.ts', 'com10', 'auxiliary', '.env', 'a.b', 'nul-device'])

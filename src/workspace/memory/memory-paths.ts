@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { MemoryLayout } from '../../core/state/state.ts'
+import { isFileName } from '../../platform/files.ts'
 
 /** Folder of all memory, relative to the work directory. */
 export const memoryRoot = '.codemachine'
@@ -46,18 +47,20 @@ export function sessionFolder(session: SessionPlace): SessionFolder {
   }
 }
 
-/** Returns the memory paths of one of its scopes (`RoundScope`), without disk access. */
+/** Returns the memory paths of one of its scopes (`RoundScope`), without disk access. On Windows, `con` gets `_con`. */
 export function scopeFolder(
   { folder, kb, lastGood }: Omit<SessionFolder, 'main' | 'tasks'>,
   name: string,
+  platform?: NodeJS.Platform,
 ): SessionFolder {
-  const own = join(folder, 'steps', name)
+  const part = isFileName(name, platform) ? name : `_${name}`
+  const own = join(folder, 'steps', part)
   return {
     folder: own,
     main: join(own, 'MAIN.md'),
     tasks: join(own, 'tasks.json'),
     kb,
-    lastGood: join(lastGood, 'steps', name),
+    lastGood: join(lastGood, 'steps', part),
   }
 }
 
