@@ -1,5 +1,6 @@
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Act, Agent, TurnEnd } from './codex.ts'
+import type { Naming } from './disk.ts'
 import { Random } from './kernel.ts'
 import { type Machine, WORK } from './machine.ts'
 import { actsOfRole } from './roles.ts'
@@ -8,6 +9,8 @@ import { actsOfRole } from './roles.ts'
 export const ANSWER = join(WORK, 'answer.txt')
 
 export const README = '# Answers\n'
+/** Composed, as most systems write it. */
+const ACCENTED = 'notes/caf\u00e9.txt'
 
 /** The lines of checks that fail where a sentence of this kind does not hold, and one that hardly ever does. */
 export const REAL_CHECKS = { must: 'check-answer', keep: 'check-readme' } as const
@@ -29,17 +32,30 @@ export interface Character {
   asksPlan: boolean
   /** Whether what is asked for is proved sentence by sentence. */
   proves: boolean
+  /** How the disk compares names. */
+  naming: Naming
 }
 
-/** The seeds of nights, one in eight a change and one in eight a build: these say so themselves, so that all others stay what they are. */
-export function seedOf(seed: string, at: number): string {
+/**
+ * The seeds of nights, one in eight a change and one in eight a build, and one in six each on a disk that compares names as macOS
+ * or Windows does: these say so themselves, so that all others stay what they are.
+ */
+export function seedOf(seed: string, at: number, naming?: Naming): string {
   const part = new Random(`${seed}-${at} mode`).next()
-  return `${seed}-${at}${part < 1 / 8 ? '-change' : part < 1 / 4 ? '-build' : ''}`
+  const names = naming ?? new Random(`${seed}-${at} names`).one(NAMINGS)
+  return `${seed}-${at}${part < 1 / 8 ? '-change' : part < 1 / 4 ? '-build' : ''}${names === 'exact' ? '' : `-${names}`}`
 }
+
+/** Of each a share of the nights. */
+export const NAMINGS: readonly Naming[] = ['exact', 'exact', 'exact', 'exact', 'macos', 'windows']
 
 export function characterOf(seed: string): Character {
   const random = new Random(`${seed} character`)
-  const named = seed.match(/-(change|build)$/)?.[1] as 'change' | 'build' | undefined
+  const [, named, naming = 'exact'] = seed.match(/(?:-(change|build))?(?:-(macos|windows))?$/) as unknown as [
+    string,
+    ('change' | 'build')?,
+    Naming?,
+  ]
   const mode = named ?? (new Random(`${seed} steps`).chance(0.15) ? 'flow' : 'goal')
   return {
     parts: 3 + random.below(4),
@@ -49,6 +65,7 @@ export function characterOf(seed: string): Character {
     mode,
     asksPlan: named !== undefined && new Random(`${seed} asks`).chance(0.7),
     proves: mode === 'goal' && new Random(`${seed} asked`).chance(0.3),
+    naming,
   }
 }
 
@@ -171,12 +188,35 @@ export class SeededAgent implements Agent {
     const answer = this.#proof(input, schema)
     const work: Act[] =
       answer === null ? this.#work(random, instructions, input, schema) : [{ do: 'say', text: answer }]
-    const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...work]
+    const acts: Act[] = [{ do: 'say', text: 'I look at what is there.' }, ...this.#renaming(work), ...work]
     const trouble = this.troubles.shift() ?? (random.chance(this.#character.trouble) ? random.one(TROUBLES) : null)
     if (trouble === null) return { acts, end: { kind: 'completed' } }
     const end = this.#endOf(trouble, random)
     // It breaks off anywhere.
     return { acts: acts.slice(0, random.below(acts.length + 1)), end }
+  }
+
+  /** Now and then it first gives files names that only some disks take for the same. */
+  #renaming(work: readonly Act[]): Act[] {
+    const random = new Random(`${this.#seed} names ${this.turns}`)
+    if (this.#character.naming === 'exact' || !work.some(each => each.do === 'command') || random.chance(0.5)) return []
+    const { disk } = this.#machine
+    const memory = disk.look(join(WORK, '.codemachine/projects'))?.entries.keys() ?? []
+    const files = [
+      ...['answer.txt', 'README.md', '.git', '.gitignore', '.codemachine', '.git/config', 'notes', ACCENTED],
+      ...[...memory].flatMap(name => ['MAIN.md', 'tasks.json'].map(file => `.codemachine/projects/${name}/${file}`)),
+    ]
+    const path = join(WORK, random.one(files))
+    const renamed = random.one([
+      (name: string) => name.toUpperCase(),
+      (name: string) => name.charAt(0).toUpperCase() + name.slice(1),
+      (name: string) => name.toLowerCase().normalize('NFD'),
+    ])
+    const act = () => {
+      if (path.endsWith(ACCENTED)) disk.put(path, 'An accent.\n')
+      if (disk.look(path) !== null) disk.rename(path, join(dirname(path), renamed(basename(path))))
+    }
+    return [{ do: 'command', line: 'mv', ms: 20, exitCode: 0, output: '', act }]
   }
 
   #endOf(trouble: string, random: Random): TurnEnd {

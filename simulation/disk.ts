@@ -1,4 +1,5 @@
 import { dirname, join, resolve } from 'node:path'
+import { comparable } from '../src/platform/files.ts'
 import { errnoError, type Random } from './kernel.ts'
 
 /** A file, folder or link. */
@@ -10,13 +11,52 @@ export interface Inode {
   /** Room for what is in it; of a file only. */
   room: Buffer
   size: number
-  entries: Map<string, Inode>
+  entries: Names
   target: string
   mtimeNs: bigint
   ctimeNs: bigint
   /** What is on the disk of a file that was written since it was last synced; null: the first `syncedSize` bytes of it. */
   synced: Buffer | null
   syncedSize: number
+}
+
+/** How a disk compares names: byte by byte; as Windows does, without case; or as macOS does, without case and normal form. */
+export type Naming = 'exact' | 'windows' | 'macos'
+
+/** What is in a folder, under the names that it was given. */
+class Names extends Map<string, Inode> {
+  readonly #keyOf: (name: string) => string
+  readonly #given = new Map<string, string>()
+
+  constructor(keyOf: (name: string) => string) {
+    super()
+    this.#keyOf = keyOf
+  }
+
+  /** The name under which a file is kept that is asked for by this one. */
+  kept(name: string): string {
+    return this.#given.get(this.#keyOf(name)) ?? name
+  }
+
+  override get(name: string): Inode | undefined {
+    return super.get(this.kept(name))
+  }
+
+  override has(name: string): boolean {
+    return super.has(this.kept(name))
+  }
+
+  override set(name: string, node: Inode): this {
+    this.delete(name)
+    this.#given.set(this.#keyOf(name), name)
+    return super.set(name, node)
+  }
+
+  override delete(name: string): boolean {
+    const wasThere = super.delete(this.kept(name))
+    this.#given.delete(this.#keyOf(name))
+    return wasThere
+  }
 }
 
 export type Change = 'created' | 'written' | 'removed'
@@ -27,6 +67,7 @@ export type Change = 'created' | 'written' | 'removed'
  */
 export class Disk {
   readonly root: Inode
+  readonly naming: Naming
   readonly #now: () => number
   #nextIno = 2
   #ticks = 0n
@@ -38,21 +79,22 @@ export class Disk {
   /** Told of each change of a path. */
   onChange: (path: string, change: Change) => void = () => {}
 
-  constructor(now: () => number) {
+  constructor(now: () => number, naming: Naming = 'exact') {
     this.#now = now
+    this.naming = naming
     this.root = this.#make('folder', 0o755)
   }
 
   /** Of the nodes at a path: `node` is null where only its folder is there. */
   find(path: string, follow = true, left = 40): { folder: Inode; name: string; node: Inode | null; real: string } {
     if (left === 0) throw errnoError('ELOOP', 'open', path)
-    const { folders, name } = this.#partsOf(path)
+    const { folders, name: asked } = this.#partsOf(path)
     let folder = this.root
     let real = ''
-    if (name === undefined) return { folder, name: '', node: folder, real: '/' }
+    if (asked === undefined) return { folder, name: '', node: folder, real: '/' }
     for (const part of folders) {
       let next = folder.entries.get(part)
-      real += `/${part}`
+      real += `/${folder.entries.kept(part)}`
       if (next?.kind === 'link') {
         const found = this.find(resolve(dirname(real), next.target), true, left - 1)
         next = found.node ?? undefined
@@ -62,7 +104,8 @@ export class Disk {
       if (next.kind !== 'folder') throw errnoError('ENOTDIR', 'open', path)
       folder = next
     }
-    const node = folder.entries.get(name) ?? null
+    const node = folder.entries.get(asked) ?? null
+    const name = folder.entries.kept(asked)
     if (node?.kind === 'link' && follow)
       return this.find(resolve(real === '' ? '/' : real, node.target), true, left - 1)
     return { folder, name, node, real: `${real === '/' ? '' : real}/${name}` }
@@ -156,18 +199,21 @@ export class Disk {
     const { node } = source
     if (node === null) throw errnoError('ENOENT', 'rename', from)
     const target = this.find(to, false)
-    if (target.node === node) return
-    if (target.node?.kind === 'folder') {
+    const name = this.#partsOf(to).name ?? ''
+    const isSame = target.folder === source.folder && target.name === source.name
+    // Another name of the same file stays, unless it differs by what the disk does not compare.
+    if (target.node === node && (!isSame || name === source.name)) return
+    if (!isSame && target.node?.kind === 'folder') {
       if (node.kind !== 'folder') throw errnoError('EISDIR', 'rename', from)
       if (target.node.entries.size > 0) throw errnoError('ENOTEMPTY', 'rename', from)
     }
     // One change: nobody ever sees neither name.
-    const before = target.node
+    const before = isSame ? null : target.node
     source.folder.entries.delete(source.name)
-    target.folder.entries.set(target.name, node)
+    target.folder.entries.set(name, node)
     if (before !== null) before.nlink--
     this.#undo.push(() => {
-      if (before === null) target.folder.entries.delete(target.name)
+      if (before === null) target.folder.entries.delete(name)
       else target.folder.entries.set(target.name, before)
       source.folder.entries.set(source.name, node)
     })
@@ -286,8 +332,33 @@ export class Disk {
   #make(kind: Inode['kind'], mode: number): Inode {
     const at = this.#tick()
     return {
-      ...{ ino: this.#nextIno++, kind, mode, nlink: 0, room: Buffer.alloc(0), size: 0, entries: new Map(), target: '' },
+      ...{
+        ino: this.#nextIno++,
+        kind,
+        mode,
+        nlink: 0,
+        room: Buffer.alloc(0),
+        size: 0,
+        entries: this.#noNames(),
+        target: '',
+      },
       ...{ mtimeNs: at, ctimeNs: at, synced: null, syncedSize: 0 },
+    }
+  }
+
+  #noNames(): Names {
+    return new Names(name => this.keyOf(name))
+  }
+
+  /** What the disk compares of a name or path. */
+  keyOf(name: string): string {
+    switch (this.naming) {
+      case 'exact':
+        return name
+      case 'windows':
+        return name.toLowerCase()
+      case 'macos':
+        return comparable(name, 'darwin')
     }
   }
 

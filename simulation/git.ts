@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join, relative, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { deflateSync, inflateSync } from 'node:zlib'
 import type { Disk, Inode } from './disk.ts'
 
@@ -156,10 +157,15 @@ class Git {
     for (const each of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
       this.#disk.makeFolders(join(gitDir, each))
     if (this.#disk.look(join(gitDir, 'HEAD')) === null) this.#disk.put(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n')
+    const names = {
+      exact: '',
+      windows: '\tignorecase = true\n',
+      macos: '\tignorecase = true\n\tprecomposeunicode = true\n',
+    }
     if (this.#disk.look(join(gitDir, 'config')) === null)
       this.#disk.put(
         join(gitDir, 'config'),
-        `[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = ${isBare}\n`,
+        `[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = ${isBare}\n${names[this.#disk.naming]}`,
       )
     return {}
   }
@@ -364,16 +370,31 @@ class Git {
     return write(prefix)
   }
 
+  get #config(): string {
+    return this.#disk.text(join(this.#gitDir, 'config')) ?? ''
+  }
+
+  /** Answers what git compares of a path: with `core.ignorecase`, no case of ASCII. */
+  #keys(): (path: string) => string {
+    if (!this.#config.includes('ignorecase = true')) return path => path
+    return path => path.replace(/[A-Z]+/g, letters => letters.toLowerCase())
+  }
+
   /** All files below the top that git sees, and what it ignores: a folder as one, with `/`. */
   #seen(given: readonly string[] | null): { files: string[]; ignored: string[] } {
     const files: string[] = []
     const ignored: string[] = []
+    const keyOf = this.#keys()
+    const flags = keyOf('A') === 'A' ? 's' : 'si'
+    const composes = this.#config.includes('precomposeunicode = true')
+    const nameOf = (name: string) => Buffer.from(composes ? name.normalize() : name).toString('latin1')
+    const rulesOf = (folder: string, prefix: string) =>
+      given === null ? rulesIn(this.#disk.text(join(folder, '.gitignore')), prefix, flags) : []
     const inside = (folder: string, prefix: string, rules: readonly Rule[]) => {
-      const more = given === null ? rulesIn(this.#disk.text(join(folder, '.gitignore')), prefix) : []
-      const own = [...rules, ...more]
+      const own = [...rules, ...rulesOf(folder, prefix)]
       for (const [name, child] of [...(this.#disk.look(folder)?.entries ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))) {
-        if (name === '.git') continue
-        const path = prefix + Buffer.from(name).toString('latin1')
+        if (keyOf(name) === '.git') continue
+        const path = prefix + nameOf(name)
         const isFolder = child.kind === 'folder'
         if (isIgnored(own, path, isFolder)) ignored.push(isFolder ? `${path}/` : path)
         else if (isFolder) inside(join(folder, name), `${path}/`, own)
@@ -384,14 +405,15 @@ class Git {
     inside(
       this.#top,
       '',
-      texts.flatMap(text => rulesIn(text, '')),
+      texts.flatMap(text => rulesIn(text, '', flags)),
     )
     return { files, ignored }
   }
 
   #status(): string {
     const entries = this.#index()
-    const known = new Set(entries.map(({ path }) => path))
+    const keyOf = this.#keys()
+    const known = new Set(entries.map(({ path }) => keyOf(path)))
     const refreshed = entries.map(entry => {
       const node = this.#disk.look(join(this.#top, fromLatin1(entry.path)), false)
       if (node === null || node.kind === 'folder') return { entry, how: 'D' }
@@ -405,11 +427,12 @@ class Git {
     })
     if (refreshed.some(({ entry }, at) => entry !== entries[at])) this.#writeIndex(refreshed.map(({ entry }) => entry))
     const { files, ignored } = this.#seen(null)
-    const isKnownIn = (folder: string) => folder.endsWith('/') && entries.some(({ path }) => path.startsWith(folder))
+    const isKnownIn = (folder: string) =>
+      folder.endsWith('/') && entries.some(({ path }) => keyOf(path).startsWith(keyOf(folder)))
     return [
       ...refreshed.map(({ entry, how }) => `A${how} ${entry.path}\0`),
-      ...files.filter(path => !known.has(path)).map(path => `?? ${path}\0`),
-      ...ignored.filter(path => !known.has(path) && !isKnownIn(path)).map(path => `!! ${path}\0`),
+      ...files.filter(path => !known.has(keyOf(path))).map(path => `?? ${path}\0`),
+      ...ignored.filter(path => !known.has(keyOf(path)) && !isKnownIn(path)).map(path => `!! ${path}\0`),
     ].join('')
   }
 
@@ -420,22 +443,24 @@ class Git {
     const isWithin = (path: string) =>
       within === null || within.some(each => path === each || path.startsWith(each.endsWith('/') ? each : `${each}/`))
     if (args.includes('-o')) {
-      const known = new Set(entries.map(({ path }) => path))
+      const keyOf = this.#keys()
+      const known = new Set(entries.map(({ path }) => keyOf(path)))
       const { files } = this.#seen(excludes === undefined ? null : [this.#disk.text(excludes) ?? ''])
       return {
         stdout: files
-          .filter(path => !known.has(path) && isWithin(path))
+          .filter(path => !known.has(keyOf(path)) && isWithin(path))
           .map(path => `${path}\0`)
           .join(''),
       }
     }
     if (args.includes('-i')) {
       const { ignored } = this.#seen(null)
-      const isIn = (path: string) =>
-        ignored.some(each => path === each || (each.endsWith('/') && path.startsWith(each)))
+      const keyOf = this.#keys()
+      const keys = ignored.map(keyOf)
+      const isIn = (path: string) => keys.some(each => path === each || (each.endsWith('/') && path.startsWith(each)))
       return {
         stdout: entries
-          .filter(({ path }) => isIn(path))
+          .filter(({ path }) => isIn(keyOf(path)))
           .map(({ path }) => `${path}\0`)
           .join(''),
       }
@@ -452,8 +477,10 @@ class Git {
   #checkIgnore(flags: ReadonlySet<string>): Partial<Ended> {
     const { ignored } = this.#seen(null)
     const asked = this.#lines('\0')
+    const keyOf = this.#keys()
+    const keys = ignored.map(keyOf)
     const hits = asked.filter(path =>
-      ignored.some(each => each === path || (each.endsWith('/') && `${path}/`.startsWith(each))),
+      keys.some(each => each === keyOf(path) || (each.endsWith('/') && `${keyOf(path)}/`.startsWith(each))),
     )
     if (flags.has('--quiet')) return { code: hits.length > 0 ? 0 : 1 }
     return { code: hits.length > 0 ? 0 : 1, stdout: hits.map(path => `.gitignore\x001\x00*\x00${path}\0`).join('') }
@@ -675,7 +702,7 @@ interface Rule {
   folderOnly: boolean
 }
 
-function rulesIn(text: string | null, prefix: string): Rule[] {
+function rulesIn(text: string | null, prefix: string, flags: string): Rule[] {
   return (text ?? '').split('\n').flatMap(line => {
     const rule = line.trimEnd()
     if (rule === '' || rule.startsWith('#')) return []
@@ -691,7 +718,7 @@ function rulesIn(text: string | null, prefix: string): Rule[] {
       .replaceAll('?', '[^/]')
       .replaceAll('\u0001', '.*')
     const before = prefix.replace(/[.+^${}()|[\]\\?*]/g, '\\$&')
-    return [{ pattern: new RegExp(`^${before}${isAnchored ? '' : '(?:.*/)?'}${glob}$`, 's'), isNot, folderOnly }]
+    return [{ pattern: new RegExp(`^${before}${isAnchored ? '' : '(?:.*/)?'}${glob}$`, flags), isNot, folderOnly }]
   })
 }
 
@@ -759,8 +786,11 @@ function lineDifference(before: string, after: string): [string[], string[]] {
   return [a, b]
 }
 
-/** The tree of the files below a folder but for these, as git names it. */
-export function treeOfFiles(disk: Disk, folder: string, ignored: string): string {
+/** The tree of the files below a folder but for these, if it is not this tree of a git; null: it is, for how the disk compares names. */
+export function differenceOfFiles(
+  disk: Disk,
+  { folder, ignored, tree, env }: { folder: string; ignored: string; tree: string; env: NodeJS.ProcessEnv },
+): string | null {
   const gitDir = '/tmp/.examined'
   const run = (args: readonly string[], input: string | Buffer = '') =>
     runGit(disk, args, { GIT_DIR: gitDir, GIT_WORK_TREE: folder }, folder, Buffer.from(input))
@@ -770,9 +800,18 @@ export function treeOfFiles(disk: Disk, folder: string, ignored: string): string
   disk.put(`${gitDir}/rules`, ignored)
   const listed = run(['ls-files', '-o', '-z', `--exclude-from=${gitDir}/rules`]).stdout
   run(['update-index', '--add', '-z', '--stdin'], listed)
-  const tree = run(['write-tree']).stdout.toString().trim()
+  const now = run(['write-tree']).stdout.toString().trim()
+  const entries = (listed: Ended) =>
+    listed.code === 0 ? disk.keyOf(listed.stdout.toString()).split('\0').sort() : null
+  const isSame =
+    now === tree ||
+    (disk.naming !== 'exact' &&
+      isDeepStrictEqual(
+        entries(run(['ls-tree', '-r', '-z', now])),
+        entries(runGit(disk, ['ls-tree', '-r', '-z', tree], env, folder, Buffer.alloc(0))),
+      ))
   disk.removeAll(gitDir)
-  return tree
+  return isSame ? null : now
 }
 
 /** What git ignores in a folder: never what has been committed. */

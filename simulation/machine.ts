@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { type Agent, Codex } from './codex.ts'
-import { Disk } from './disk.ts'
+import { Disk, type Naming } from './disk.ts'
 import { filesOf, type ProcEntry } from './files.ts'
 import { commitAll, runGit } from './git.ts'
 import { type Disturbance, errnoError, Kernel, Killed, type Process, Random } from './kernel.ts'
@@ -35,11 +35,12 @@ export class Machine {
     seed: string,
     plan: readonly Disturbance[],
     enter: ReturnType<typeof compileProgram>,
+    naming: Naming,
     agent: (machine: Machine) => Agent,
   ) {
     this.kernel = new Kernel(seed, plan)
     this.random = new Random(`${seed} machine`)
-    this.disk = new Disk(() => this.kernel.now())
+    this.disk = new Disk(() => this.kernel.now(), naming)
     this.#enter = enter
     this.kernel.onPowerLoss = () => this.disk.lose(new Random(`${seed} power ${this.kernel.bootId}`))
     this.#install()
@@ -79,7 +80,9 @@ export class Machine {
         throw new Error('spawnSync is not simulated')
       },
     }
-    const program = loadProgram(this.#enter, this.kernel, process, {
+    // It compares names on Windows as on macOS.
+    const platform = this.disk.naming === 'exact' ? 'linux' : 'darwin'
+    const program = loadProgram(this.#enter, { kernel: this.kernel, owner: process, platform }, {
       fs,
       'fs/promises': promises,
       child_process: { ...child, default: child },

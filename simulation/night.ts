@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describeError } from '../src/base/errors.ts'
 import { ANSWER, type Character, characterOf, isRight, README, REAL_CHECKS, SeededAgent, TROUBLES } from './agent.ts'
-import { addableFiles, ignoreRules, problemOfSavepoints, treeOfFiles } from './git.ts'
+import type { Disk } from './disk.ts'
+import { addableFiles, differenceOfFiles, ignoreRules, problemOfSavepoints } from './git.ts'
 import { type Disturbance, type Process, Random } from './kernel.ts'
 import { ENV, HOME, Machine, WORK } from './machine.ts'
 import type { compileProgram, Program } from './program.ts'
@@ -233,7 +234,7 @@ class Night {
     this.#character = characterOf(seed)
     this.#random = new Random(`${seed} person`)
     let agent: SeededAgent | undefined
-    this.machine = new Machine(seed, plan, enter, made => {
+    this.machine = new Machine(seed, plan, enter, this.#character.naming, made => {
       agent = new SeededAgent(made, seed, this.#character)
       return agent
     })
@@ -575,8 +576,13 @@ class Night {
       text => !keptElsewhere.includes(text) && !this.#agent.heard.some(each => each.includes(text)),
     )
     if (unheard !== undefined) this.#break('D13', `Done was accepted, and nobody was told: ${unheard}`)
-    const now = treeOfFiles(disk, WORK, `.codemachine/\n.codex-flow/runtime/\n${this.#rules.get(session) ?? ''}`)
-    if (now !== tree) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
+    const ignored = `.codemachine/\n.codex-flow/runtime/\n${this.#rules.get(session) ?? ''}`
+    const env = {
+      GIT_DIR: join(this.#recordsFolder(), 'git'),
+      GIT_ALTERNATE_OBJECT_DIRECTORIES: join(WORK, '.git/objects'),
+    }
+    const now = differenceOfFiles(disk, { folder: WORK, ignored, tree, env })
+    if (now !== null) this.#break('D3', `Done was accepted for the tree ${tree}, and the files are ${now}.`)
   }
 
   #examineCertificate(id: string, { ended, claim }: State): void {
@@ -649,7 +655,7 @@ class Night {
     const problem = problemOfSavepoints(disk, join(this.#recordsFolder(), 'git'), new Set(told))
     if (problem !== null) this.#break('J11', `A savepoint is not whole: ${problem}`)
     for (const path of this.machine.written)
-      if (!isOurs(path) && !this.#isPassing(path))
+      if (!isOurs(disk.keyOf(path), disk) && !this.#isPassing(path))
         this.#break('B90', `${path} is none of codemachine's files, and was written.`)
     if (this.#broken !== null) throw this.#broken
   }
@@ -918,7 +924,7 @@ const PROBE = /^\/work\/\.[0-9a-f-]{36}\.tmp$/
 /** What is laid where the sandboxes of several agents would each make one, and removed. */
 const TRACE = /\/\.(?:agents|aws|codex|git)$/
 
-function isOurs(path: string): boolean {
+function isOurs(path: string, disk: Disk): boolean {
   return [
     join(HOME, '.codemachine'),
     join(WORK, '.codemachine'),
@@ -927,5 +933,7 @@ function isOurs(path: string): boolean {
     join(WORK, '.git/config'),
     // It makes the folders that an agent is given, and takes them back if nothing is in them.
     join(WORK, 'notes'),
-  ].some(folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`))
+  ]
+    .map(each => disk.keyOf(each))
+    .some(folder => path === folder || path.startsWith(`${folder}/`) || path.startsWith(`${folder}.`))
 }

@@ -94,15 +94,19 @@ export type Modules = Readonly<Record<string, unknown>>
 
 const required = nodeModule.createRequire(import.meta.url)
 
-/** Loads the program into a process. */
-export function loadProgram(enter: Enter, kernel: Kernel, owner: Process, modules: Modules): Program {
+/** Loads the program into a process. `platform`: by which it compares names; the machine is a Linux to all else. */
+export function loadProgram(
+  enter: Enter,
+  { kernel, owner, platform }: { kernel: Kernel; owner: Process; platform: NodeJS.Platform },
+  modules: Modules,
+): Program {
   const { DateOfMachine, performance, timers } = timeOf(kernel, owner)
   const math = Object.create(Math, { random: { value: () => kernel.ids.next() } })
   const processOf = {
     ...{
       pid: owner.pid,
       ppid: owner.parent,
-      platform: 'linux',
+      platform,
       arch: 'x64',
       env: owner.env,
       execPath: '/usr/bin/node',

@@ -1,11 +1,12 @@
 /**
  * Plays nights: `npm run simulate -- --nights 1000 --seed 7`. One night again: `--night 7-12`, with these disturbances alone:
- * `--faults 221:kill,458:power`. `--without change,build` leaves out the nights of these modes. Bugs of the past, put back one by one: `--bugs`. simulation/README.md says more.
+ * `--faults 221:kill,458:power`. `--without change,build` leaves out the nights of these modes. `--names macos` (`windows`, `exact`): all on a disk that compares names so. Bugs of the past, put back one by one: `--bugs`. simulation/README.md says more.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { seedOf } from './agent.ts'
+import { characterOf, NAMINGS, seedOf } from './agent.ts'
 import { BUGS } from './bugs.ts'
+import type { Naming } from './disk.ts'
 import type { Disturbance } from './kernel.ts'
 import { type Broken, type Played, planOf, playNight } from './night.ts'
 import { type Asked, Pool } from './pool.ts'
@@ -30,6 +31,7 @@ async function main(): Promise<number> {
       seeds: { type: 'boolean', default: false },
       trace: { type: 'boolean', default: false },
       without: { type: 'string', default: '' },
+      names: { type: 'string' },
     },
   })
   const jobs = Number(values.jobs)
@@ -51,8 +53,10 @@ async function main(): Promise<number> {
     return played.broken === null ? 0 : 1
   }
   const left = values.without.split(',').filter(mode => mode !== '')
-  const asked = Array.from({ length: Number(values.nights) }, (_, at) => seedOf(values.seed, at))
-    .filter(seed => !left.some(mode => seed.endsWith(`-${mode}`)))
+  const asked = Array.from({ length: Number(values.nights) }, (_, at) =>
+    seedOf(values.seed, at, namingFrom(values.names)),
+  )
+    .filter(seed => !left.includes(characterOf(seed).mode))
     .map(seed => ({ seed, plan: planOf(seed) }))
   const kept = values.seeds ? keptSeeds() : []
   console.log(
@@ -72,6 +76,12 @@ async function main(): Promise<number> {
   printTable(played, (performance.now() - began) / 1000)
   console.log(`${played.length - broken.length} passed, ${broken.length} failed, 0 skipped`)
   return broken.length === 0 ? 0 : 1
+}
+
+function namingFrom(given: string | undefined): Naming | undefined {
+  const naming = NAMINGS.find(each => each === given)
+  if (naming === undefined && given !== undefined) throw new Error(`No disk compares names as ${given}.`)
+  return naming
 }
 
 /** The nights that have failed once: `<seed> <faults>`, and behind a `#` what was found. */
