@@ -18,21 +18,24 @@ const MOST_BYTES = 2 * 1024 * 1024 * 1024
 
 /**
  * Opens a folder outside of the work directory. Files of the start of the work can be checked out there with its changes. A
- * problem is a clause: too large, or the earlier files are gone.
+ * problem is a clause: too large, or the earlier files are gone. `byWork`: the work made it too large.
  */
 export async function openCounterCheckout(
   options: CounterCheckoutOptions,
-): Promise<ScratchFolder | { problem: string }> {
+): Promise<ScratchFolder | { problem: string; byWork: boolean }> {
   const { git, start, tree } = options
   try {
     for (const each of new Set([start, tree])) {
       const { files, bytes } = await sizeOf(git, each)
       if (files > MOST_FILES || bytes > MOST_BYTES)
-        return { problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)` }
+        return {
+          problem: `a checkout of its own is too large (${files} files, ${Math.ceil(bytes / 1024 / 1024)} MB)`,
+          byWork: each !== start,
+        }
     }
     return await openScratchFolder(options)
   } catch (error) {
-    return { problem: unreadThen(error) }
+    return { problem: unreadThen(error), byWork: false }
   }
 }
 

@@ -38,12 +38,14 @@ type KnownPackages = Map<string, { looks: string; entry: string }>
 
 /** Folder whose programs `npm` scripts find first. It has one entry. */
 const PROGRAMS = 'node_modules/.bin'
+/** Entry of all programs and packages after the limit. No package has that name. */
+const REST = 'node_modules/…'
 
 /**
  * Returns a reader of programs that gates run in the work directory and git usually ignores: `node_modules/.bin`, programs
  * of folders on PATH and of Python's virtual environments at the top, and their packages. Its text is for `changedPrograms`.
- * It reads at most 1,000 entries, 60,000 files and 10 s, and the first 64 KiB of each file. It remembers unchanged packages
- * between calls.
+ * It reads at most 60,000 files and 10 s, and the first 64 KiB of each file. After 1,000 entries, one entry stands for all
+ * others. It remembers unchanged packages between calls.
  * @param searched the folders on PATH, of which those below the work directory count
  */
 export function programReader(directory: string, searched: readonly string[]): () => Promise<string> {
@@ -63,14 +65,18 @@ export function programReader(directory: string, searched: readonly string[]): (
 export function changedPrograms(before: string, after: string): ChangedProgram[] {
   const [was, now] = [parsePrograms(before), parsePrograms(after)]
   const areWhole = was.isWhole && now.isWhole
+  // What can be read no longer may have changed.
+  const cut =
+    was.isWhole && !now.isWhole ? [{ path: REST, how: 'changed' as const, hash: null, isOtherVersion: false }] : []
   const paths = [...new Set([...Object.keys(was.entries), ...Object.keys(now.entries)])].sort()
-  return paths.flatMap((path): ChangedProgram[] => {
+  const changed = paths.flatMap((path): ChangedProgram[] => {
     const [old = null, hash = null] = [was.entries[path], now.entries[path]]
     if (old === hash) return []
     if (old !== null && hash !== null)
       return [{ path, how: 'changed', hash, isOtherVersion: versionIn(old) !== versionIn(hash) }]
     return areWhole ? [{ path, how: old === null ? 'added' : 'deleted', hash, isOtherVersion: true }] : []
   })
+  return [...changed, ...cut]
 }
 
 function parsePrograms(text: string): Programs {
@@ -108,6 +114,8 @@ class Look {
   readonly #known: KnownPackages
   readonly #until = performance.now() + MOST_MS
   #looked = 0
+  /** What comes after the limit of entries: names with versions, and contents. */
+  readonly #rest = { count: 0, names: createHash('sha256'), contents: createHash('sha256') }
 
   constructor(directory: string, known: KnownPackages) {
     this.#directory = directory
@@ -130,6 +138,10 @@ class Look {
     for (const store of this.#names('node_modules/.pnpm'))
       await this.#addPackages(`node_modules/.pnpm/${store}/node_modules`)
     for (const environment of environments) await this.#addEnvironment(environment)
+    const [names, contents] = [this.#rest.names, this.#rest.contents].map(each =>
+      each.digest('hex').slice(0, HASH_CHARS),
+    )
+    if (this.#rest.count > 0) this.entries[REST] = `${names}:${contents}`
   }
 
   /** Returns a folder's path below the work directory; empty if it is outside. */
@@ -199,8 +211,13 @@ class Look {
   }
 
   #add(path: string, version: string, hash: string): void {
-    if (Object.keys(this.entries).length >= MOST_ENTRIES) this.isWhole = false
-    else this.entries[path] = `${version}:${path === PROGRAMS ? hash : hash.slice(0, HASH_CHARS)}`
+    if (Object.keys(this.entries).length < MOST_ENTRIES) {
+      this.entries[path] = `${version}:${path === PROGRAMS ? hash : hash.slice(0, HASH_CHARS)}`
+      return
+    }
+    this.#rest.count += 1
+    this.#rest.names.update(`${path} ${version}\n`)
+    this.#rest.contents.update(`${path} ${hash}\n`)
   }
 
   #isFile(path: string): boolean {

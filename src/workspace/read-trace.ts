@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { lstat, lutimes, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -10,7 +11,7 @@ interface ReadTrace {
 /**
  * Sets each file's access time in a folder to long before its change, so that the first read renews it. That needs
  * `relatime`, the usual mount option. Follows no links. Null if access times are not kept or cannot be set, or for more than
- * 20,000 files.
+ * 200,000 files and folders.
  */
 export async function traceReads(folder: string): Promise<ReadTrace | null> {
   if (!(await keepsAccessTimes(folder))) return null
@@ -37,10 +38,12 @@ export async function traceReads(folder: string): Promise<ReadTrace | null> {
 }
 
 const LONG_AGO = new Date('2001-01-01T00:00:00Z')
-const MOST_FILES = 20_000
+/** More than a checkout of 50,000 files usually has. */
+const MOST_FILES = 200_000
 
 async function keepsAccessTimes(folder: string): Promise<boolean> {
-  const probe = join(folder, '.codemachine-read-probe')
+  // A name that no file of the folder can have.
+  const probe = join(folder, `.codemachine-${randomUUID()}`)
   try {
     await writeFile(probe, 'probe', { flag: 'wx' })
     await utimes(probe, LONG_AGO, new Date())

@@ -48,3 +48,31 @@ test('a copy has the installed packages, also where the tree has one program of 
     rmSync(base, { recursive: true, force: true })
   }
 })
+
+test('a tree that is too large is told by whose files it is', async () => {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'codemachine-large-')))
+  const work = join(base, 'work')
+  mkdirSync(work)
+  try {
+    execFileSync('git', ['init', '-q'], { cwd: work })
+    const env = { PATH: process.env.PATH, HOME: join(base, 'home') }
+    const { git, take } = await openLarge(base, work, env)
+    const small = await take()
+    const objects = { cwd: work, env: { ...process.env, GIT_DIR: git.gitDir }, encoding: 'utf8' as const }
+    const blob = execFileSync('git', ['hash-object', '-w', '--stdin'], { ...objects, input: '' }).trim()
+    const entries = Array.from({ length: 50_001 }, (_, n) => `100644 blob ${blob}\t${n}\n`).join('')
+    const large = execFileSync('git', ['mktree'], { ...objects, input: entries }).trim()
+    const problem = expect.stringContaining('too large (50001 files')
+    const opened = (start: string, tree: string) => openCounterCheckout({ git, key: 'test', start, tree })
+    expect(await opened(small, large)).toEqual({ problem, byWork: true })
+    expect(await opened(large, small)).toEqual({ problem, byWork: false })
+  } finally {
+    rmSync(base, { recursive: true, force: true })
+  }
+})
+
+async function openLarge(base: string, directory: string, env: Record<string, string | undefined>) {
+  const gitDir = join(base, 'git')
+  const prints = await openFingerprints({ gitDir, directory, repository: await findRepository(directory), env })
+  return { git: prints.git, take: () => prints.take() }
+}

@@ -23,7 +23,7 @@ import {
   protectedChanges,
   unmatchedGlobs,
 } from '../../src/workspace/protected-files.ts'
-import { promise } from '../support/promise.ts'
+import { incident, promise } from '../support/promise.ts'
 
 let base: string
 let work: string
@@ -483,12 +483,39 @@ test('what an earlier version has kept of programs is compared with those of now
   expect(changedPrograms(earlier, await programReader(work, [])())).toMatchObject([{ path: 'node_modules/.bin' }])
 })
 
-test('of more packages than are looked at, those that are not there tell nothing, and changed ones count', async () => {
-  for (let n = 0; n < 1_100; n += 1) write(`node_modules/p${n}/index.js`, '1')
-  const before = await programReader(work, [])()
-  write('node_modules/a/index.js', '1')
-  write('node_modules/p1/index.js', '2')
-  const changed = changedPrograms(before, await programReader(work, [])())
-  expect(changed.map(({ path }) => path)).toEqual(['node_modules/p1'])
+test('after 1,000 packages, one entry stands for all others, and says whether their versions changed', async () => {
+  const put = (name: string, version: string, text: string) => {
+    write(`node_modules/${name}/package.json`, JSON.stringify({ version }))
+    write(`node_modules/${name}/index.js`, text)
+  }
+  for (let n = 0; n < 1_100; n += 1) put(`p${n + 1_000}`, '1', '1')
+  const reader = programReader(work, [])
+  const before = await reader()
   expect(before.length).toBeLessThan(64 * 1024)
+  put('p2099', '1', '2')
+  const sameVersion = await reader()
+  expect(changedPrograms(before, sameVersion)).toMatchObject([{ path: 'node_modules/…', isOtherVersion: false }])
+  put('p2099', '2', '3')
+  expect(changedPrograms(sameVersion, await reader())).toMatchObject([{ isOtherVersion: true }])
+})
+
+incident('false done', 'A thousand new packages hid a changed one that a gate runs', {
+  since: '2026-11-29',
+  fixed: '2026-12-01',
+  foundBy: 'a review of the code',
+})
+test('packages that push a changed one behind the limit do not hide it', async () => {
+  write('node_modules/vitest/index.js', '1')
+  const before = await programReader(work, [])()
+  for (let n = 0; n < 1_000; n += 1) write(`node_modules/a${n}/index.js`, '1')
+  write('node_modules/vitest/index.js', 'process.exit(0)')
+  const paths = changedPrograms(before, await programReader(work, [])()).map(({ path }) => path)
+  expect(paths).toContain('node_modules/vitest')
+  expect(paths).toContain('node_modules/…')
+})
+
+test('what could be read before, and cannot be now, counts as changed', () => {
+  const text = (isWhole: boolean) => JSON.stringify({ v: 2, isWhole, entries: {} })
+  expect(changedPrograms(text(true), text(false))).toMatchObject([{ path: 'node_modules/…', how: 'changed' }])
+  expect(changedPrograms(text(false), text(false))).toEqual([])
 })

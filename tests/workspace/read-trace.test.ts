@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { traceReads } from '../../src/workspace/read-trace.ts'
+import { incident } from '../support/promise.ts'
 
 let folder: string
 beforeEach(() => {
@@ -20,6 +21,11 @@ async function keepsTimes(): Promise<boolean> {
   return statSync(probe).atimeMs > Date.parse('2002-01-01')
 }
 
+incident('false done', 'A file with the name of a probe kept codemachine from seeing which files a gate reads', {
+  since: '2026-11-29',
+  fixed: '2026-12-01',
+  foundBy: 'a review of the code',
+})
 test('the files that were read are found, each time anew, and those behind a link are not looked at', async () => {
   const keeps = await keepsTimes()
   const other = mkdtempSync(join(tmpdir(), 'trace-'))
@@ -28,6 +34,8 @@ test('the files that were read are found, each time anew, and those behind a lin
   for (const path of ['a', 'sub/b', 'c']) writeFileSync(join(folder, path), path)
   await symlink(other, join(folder, 'link'))
   const changed = statSync(join(folder, 'a')).mtimeMs
+  // The name of the probe in earlier versions, which the work could take.
+  writeFileSync(join(folder, '.codemachine-read-probe'), '')
   const trace = await traceReads(folder)
   expect(trace === null).toBe(!keeps)
   readFileSync(join(folder, 'sub/b'))

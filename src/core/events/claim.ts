@@ -78,8 +78,19 @@ export const claimEvent = variant('type', {
       '`now`: how many tests the gate reports; `most`: the most that it reported earlier in the session; `null`: no report. `failed`: how many it reports as failed; left out: none. Left out: it never reported any',
     ),
     doubts: about(
-      listOf(oneOf('blind', 'runs-through', 'unread', 'reads-changed', 'fewer-tests', 'no-tests', 'failed-tests')),
-      'why done needs a review that agrees; none: this gate needs none. `blind`: see `result`. `runs-through`: it passes only with changed files that it runs through. `unread`: see `unread`. `reads-changed`: it passed before the work, and reads changed files. `fewer-tests`: fewer than earlier in the session. `no-tests`: it ran none. `failed-tests`: it reports failed tests',
+      listOf(
+        oneOf(
+          'blind',
+          'runs-through',
+          'not-tried',
+          'unread',
+          'reads-changed',
+          'fewer-tests',
+          'no-tests',
+          'failed-tests',
+        ),
+      ),
+      'why done needs a review that agrees; none: this gate needs none. `blind`: see `result`. `runs-through`: it passes only with changed files that it runs through, or may. `not-tried`: see `problem`; what the work changed is not known, or made it impossible. `unread`: see `unread`. `reads-changed`: it passed before the work, and reads changed files. `fewer-tests`: fewer than earlier in the session. `no-tests`: it ran none. `failed-tests`: it reports failed tests',
     ),
     runs: about(number, 'how often the gate was run for this'),
     durationMs: number,

@@ -630,7 +630,6 @@ function stateOf(
 ): SentenceState {
   if (kind === 'context' || kind === 'not-checkable') return kind
   const came = checks.map((_, at) => runOf(runs, id, at + 1))
-  if (came.some(run => run?.status === 'not-started')) return 'unusable'
   if (came.some(run => run !== null && !hasPassed(run.status))) return flaw?.isUnusable === true ? 'unusable' : 'fails'
   if (came.some(run => run === null)) return flaw?.isUnusable === true ? 'unusable' : 'open'
   if (flaw?.isUnusable === false) return 'weak'
@@ -681,11 +680,14 @@ export function wordsForFailed({ id, quote, checks, isHeldOut }: SentenceNow, ru
     const run = runOf(runs, id, at + 1)
     return run === null || hasPassed(run.status)
       ? []
-      : [
-          `\n  \`${truncate(lineOf(id, at + 1, check.run), 300)}\` ${run.status === 'timed-out' ? 'takes too long' : 'fails'}.${printed(run)}`,
-        ]
+      : [`\n  \`${truncate(lineOf(id, at + 1, check.run), 300)}\` ${HOW_FAILED[run.status] ?? 'fails'}.${printed(run)}`]
   })
   return `${id} does not hold yet: ${words}${failed.join('')}`
+}
+
+const HOW_FAILED: Partial<Record<CheckRun['status'], string>> = {
+  'timed-out': 'takes too long',
+  'not-started': 'could not be run',
 }
 
 /** Most characters of a contract in a round's input. */

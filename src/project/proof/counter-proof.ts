@@ -4,8 +4,8 @@ import {
   type CounterRun,
   counterProve,
   doubtsOfTests,
-  NO_WORK,
   notTried,
+  withoutWork,
 } from '../../core/rules/proof/counter-proof.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import type { ToCounterProve } from '../../session/options.ts'
@@ -47,13 +47,13 @@ export async function counterProofOf(
     ...(tests.now === null && tests.most === null && tests.failed === undefined ? {} : { tests }),
     durationMs: Math.round(performance.now() - from),
   })
-  if (start === null) return proof(notTried('the files from before the work were not saved', []))
-  if (start === tree) return proof(notTried(NO_WORK, []))
+  if (start === null) return proof(notTried('the files from before the work were not saved', null))
+  if (start === tree) return proof(withoutWork(of.failedBefore))
   const changes = await fingerprints.mending(git => workChanges(git, { start, tree, gate }), signal)
-  if ('problem' in changes) return proof(notTried(changes.problem, []))
+  if ('problem' in changes) return proof(notTried(changes.problem, null))
   if (commands.sandbox.mode === 'danger-full-access') return proof(notTried(NO_SANDBOX, changes))
   const opened = await fingerprints.mending(git => openCounterCheckout({ git, key, start, tree }), signal)
-  if ('problem' in opened) return proof(notTried(opened.problem, changes))
+  if ('problem' in opened) return proof(notTried(opened.problem, opened.byWork ? null : changes))
   await using checkout = opened
   const found = await counterProve({
     ...of,

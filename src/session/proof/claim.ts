@@ -107,7 +107,8 @@ export class ClaimProof {
       case 'gate': {
         const after = await proof.run([step.gate], 'claim', tree)
         if (after.isComplete) this.#passing = { ...this.#begun(tree), ran: new Set([...ran, step.gate.name]) }
-        return { tree: after.tree, end: await this.#endWithoutSandbox(step.gate.name) }
+        const run = log.state.gateRuns.find(({ gate }) => gate === step.gate.name)
+        return { tree: after.tree, end: await this.#endWithoutSandbox(run) }
       }
       case 'again':
         this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
@@ -146,7 +147,7 @@ export class ClaimProof {
     switch (step.kind) {
       case 'check':
         await contract.check(step, tree)
-        return { tree, end: null }
+        return { tree, end: await this.#endWithoutSandbox(contract.lastRun(step)) }
       case 'try':
         await contract.tryControl(step, tree)
         return { tree, end: null }
@@ -166,11 +167,10 @@ export class ClaimProof {
     }
   }
 
-  /** Returns the outcome if the sandbox kept a gate from starting; the resumed session proves the claim. */
-  async #endWithoutSandbox(name: string): Promise<SessionOutcome | null> {
-    const { log, engines, asked } = this.#options
-    const ran = log.state.gateRuns.find(({ gate }) => gate === name)
-    return ran?.status === 'not-started' ? endOfSandbox(await engines.trySandbox(asked.stopping)) : null
+  /** Returns the outcome if the sandbox kept a gate or check from starting; the resumed session proves the claim. */
+  async #endWithoutSandbox(run: { status: string } | null | undefined): Promise<SessionOutcome | null> {
+    const { engines, asked } = this.#options
+    return run?.status === 'not-started' ? endOfSandbox(await engines.trySandbox(asked.stopping)) : null
   }
 
   /** Accepts the claim. The claim of a scope ends the scope, not the session. */

@@ -1,10 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
-import { countContract, readContract, type Sentence, sentencesOf } from '../../../src/core/rules/contract.ts'
+import {
+  countContract,
+  nextClaimCheck,
+  readContract,
+  type Sentence,
+  sentencesOf,
+  wordsForFailedSentences,
+} from '../../../src/core/rules/contract.ts'
 import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../../src/modes/registry.ts'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { created } from '../../support/session-events.ts'
 
 const TERMS = { author: null, control: null, holdOut: 0, controls: 1, required: false, only: false }
@@ -33,6 +40,36 @@ function after(...events: readonly SessionEvent[]): SessionState {
       fold(state, { v: 1, at: new Date(at * 1000).toISOString(), ...event } as Recorded, OWN_TEMPLATES),
     emptyState('s'),
   )
+}
+
+const ended = (status: 'failed' | 'not-started', when: 'before' | 'claim', round: number): SessionEvent => ({
+  type: 'check-ended',
+  ...{ round, sentence: 'S1', check: 1, when, status, exitCode: null, durationMs: 1, output: '' },
+  ...{ problem: 'The copy is too large.', cannotRun: status === 'not-started', tree: 'aaa' },
+})
+
+incident('false done', 'A check of the contract that could not run for a claim no longer counted', {
+  since: '2026-11-29',
+  fixed: '2026-12-01',
+  foundBy: 'a review of the code',
+})
+test('a check that failed before the work and cannot be run for a claim refuses it', () => {
+  const { contract } = after(
+    ...[drafted('author', 1, 'Make a.'), ended('failed', 'before', 0), frozen(1)],
+    ended('not-started', 'claim', 2),
+  )
+  expect(sentencesOf(contract).map(({ state }) => state)).toEqual(['fails'])
+  expect(nextClaimCheck(contract, 'aaa', 2)).toEqual({ kind: 'refuse', failed: ['S1'] })
+  expect(wordsForFailedSentences(contract ?? fail(), ['S1'])).toContain('could not be run. The copy is too large.')
+  const { contract: unusable } = after(
+    ...[drafted('author', 1, 'Make a.'), ended('not-started', 'before', 0), frozen(1)],
+    ended('not-started', 'claim', 2),
+  )
+  expect(sentencesOf(unusable).map(({ state }) => state)).toEqual(['unusable'])
+})
+
+function fail(): never {
+  throw new Error('There is no contract.')
 }
 
 promise('D88', 'A sentence that you take out of the contract is named as *refused*, and counts no more')

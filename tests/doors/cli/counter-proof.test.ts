@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { promise } from '../../support/promise.ts'
+import { incident, promise } from '../../support/promise.ts'
 import { test } from '../../support/side-by-side.ts'
 import { PYTHON, playWork, SHELL } from './counter-proof-scene.ts'
 
@@ -28,6 +28,25 @@ test('a gate that has gone blind is found, and done needs a review that agrees',
   expect(counterProofs).toMatchObject([{ result: 'blind', made: ['scripts/test.sh'], doubts: ['blind'] }])
   expect(certificate.gates).toMatchObject([{ counterProof: { result: 'blind', doubts: ['blind'] } }])
   expect(card).toContain('now passes without the work. These files make it pass: scripts/test.sh')
+})
+
+incident(
+  'false done',
+  'A gate that failed at the start was believed when an ignored file made it pass and no other file changed',
+  {
+    since: '2026-11-29',
+    fixed: '2026-12-01',
+    foundBy: 'a review of the code',
+  },
+)
+test('a gate that an ignored file alone makes pass needs a review that agrees', async () => {
+  const { causes, counterProofs } = await playWork({
+    files: { '.gitignore': '.env\n', 'scripts/test.sh': 'grep -qs ok .env\n' },
+    gate: 'sh scripts/test.sh',
+    does: 'echo ok > .env',
+  })
+  expect(causes).toEqual(['counter-proof'])
+  expect(counterProofs).toMatchObject([{ result: 'blind', made: [], doubts: ['blind'] }])
 })
 
 test('a program that ends the runner before it reads the tests is found by what is not read any more', async () => {

@@ -59,7 +59,7 @@ const MOST_PATHS = 50
 export async function counterProve<Change extends WorkChange>(search: CounterSearch<Change>): Promise<Found> {
   const { changes, failedBefore } = search
   const runs = new Runs(search)
-  if (changes.length === 0) return notTried(NO_WORK, [])
+  if (changes.length === 0) return withoutWork(failedBefore)
   if (failedBefore === false) return await readsChanged(runs, search)
   const through = changes.filter(({ isRunThrough }) => isRunThrough)
   if (failedBefore === null) {
@@ -79,8 +79,12 @@ export async function counterProve<Change extends WorkChange>(search: CounterSea
   return found('stands', await smallest(changes, runs), unread(without, whole, search), runs)
 }
 
-/** Reason why nothing is proved without work. */
-export const NO_WORK = 'no file has changed since the start of the work'
+/** Returns the result if the work changed no file. What makes a gate pass that failed earlier is then elsewhere. */
+export function withoutWork(failedBefore: boolean | null): Found {
+  if (failedBefore === true) return { ...NOTHING_MADE, result: 'blind', problem: null, doubts: ['blind'], runs: 0 }
+  return notTried('no file has changed since the start of the work', [])
+}
+
 const FAILS_THERE = 'it fails in a fresh checkout, even of the claimed files'
 
 /**
@@ -96,9 +100,12 @@ async function readsChanged<Change extends WorkChange>(
   if (whole.status !== 'passed') return notTried(whole.problem ?? FAILS_THERE, changes, runs.count)
   const { read } = whole
   const counting = changes.filter(({ path, isNoAddition }) => isNoAddition && !ofGates.includes(path))
-  const through = read === null ? [] : counting.map(({ path }) => path).filter(path => read.has(path))
-  const left = through.length > 0 || read === null ? [] : unread(await runs.on([]), whole, search)
-  const doubts: Doubt[] = through.length > 0 ? ['reads-changed'] : left.length > 0 ? ['unread'] : []
+  // Without access times, each file that it may run through may be read.
+  const isRead = ({ path, isRunThrough }: Change) => (read === null ? isRunThrough : read.has(path))
+  const through = counting.filter(isRead).map(({ path }) => path)
+  const left = through.length > 0 ? [] : unread(await runs.on([]), whole, search)
+  const ofRead: Doubt = read === null ? 'runs-through' : 'reads-changed'
+  const doubts: Doubt[] = through.length > 0 ? [ofRead] : left.length > 0 ? ['unread'] : []
   return {
     ...NOTHING_MADE,
     result: 'passed-before',
@@ -115,8 +122,10 @@ const NOTHING_MADE = { made: [], madeCount: 0, isSmallest: false, through: [], u
 /**
  * Returns the result if the work cannot be removed: each change of a file that the gate runs through is a doubt.
  * @param problem why, part of a sentence
+ * @param changes null: what the work changed is not known, or the work itself is the reason; that is a doubt of its own
  */
-export function notTried(problem: string | null, changes: readonly WorkChange[], runs = 0): Found {
+export function notTried(problem: string | null, changes: readonly WorkChange[] | null, runs = 0): Found {
+  if (changes === null) return { ...NOTHING_MADE, result: 'not-tried', problem, doubts: ['not-tried'], runs }
   const through = changes
     .filter(({ isRunThrough, isNoAddition }) => isRunThrough && isNoAddition)
     .map(({ path }) => path)
@@ -247,7 +256,11 @@ export function wordsForDoubts(
       case 'runs-through':
         if (result === 'not-tried')
           return `The check \`${gate}\` was not run without the work (${problem}). The work changed files that it runs: ${listed(through, through.length, most)}.`
+        if (result === 'passed-before')
+          return `The check \`${gate}\` already passed before the work, and codemachine cannot find out which files it reads. The work changed files that it may run: ${listed(through, through.length, most)}.`
         return `The check \`${gate}\` runs these changed files, and passes only with them: ${listed(through, through.length, most)}.`
+      case 'not-tried':
+        return `The check \`${gate}\` was not run without the work (${problem}), so it may prove nothing.`
       case 'unread':
         return `The check \`${gate}\` no longer reads these files, which it read before the work: ${listed(left, left.length, most)}.`
       case 'reads-changed':

@@ -9,6 +9,7 @@ import type { RoundOutcome, SessionOutcome } from '../../../core/events/outcome.
 import type { AskedAnswer } from '../../../core/rules/answer.ts'
 import {
   bystandersOf,
+  type CheckRun,
   CONTRACT,
   CONTROLS,
   type ContractProof,
@@ -27,6 +28,7 @@ import {
   readContract,
   readControls,
   readMoreChecks,
+  runOf,
   type Sentence,
 } from '../../../core/rules/contract.ts'
 import type { Decision } from '../../../core/rules/decision.ts'
@@ -236,6 +238,11 @@ export class ContractWork {
       signal: this.#signal(),
     })
     log.emit({ type: 'check-ended', ...of, ...came, tree })
+  }
+
+  /** Returns the last result of a check; null: it has not run. */
+  lastRun({ sentence, check }: Extract<ContractProof, { kind: 'check' }>): CheckRun | null {
+    return runOf(this.#contract.runs, sentence.id, check)
   }
 
   /** Runs a sentence's checks on a wrong version. An interrupted attempt runs again. */

@@ -6,6 +6,7 @@ import {
   type CounterSearch,
   counterProve,
   doubtsOfTests,
+  notTried,
   type WorkChange,
   wordsForDoubts,
 } from '../../../../src/core/rules/proof/counter-proof.ts'
@@ -186,8 +187,28 @@ test('a gate that nobody has run before runs on the files of the start first', a
   expect(await prove([work('a')], { passes: () => true }, untold)).toMatchObject({ result: 'passed-before', runs: 2 })
 })
 
-test('where no file differs there is nothing to take out', async () => {
-  expect(await prove([], { passes: () => true })).toMatchObject({ result: 'not-tried', doubts: [], runs: 0 })
+test('where no file differs, a gate that failed before is blind, and nothing is said of another', async () => {
+  const found = await prove([], { passes: () => true })
+  expect(found).toMatchObject({ result: 'blind', made: [], doubts: ['blind'], runs: 0 })
+  for (const failedBefore of [false, null]) {
+    const other = await prove([], { passes: () => true }, { failedBefore })
+    expect(other).toMatchObject({ result: 'not-tried', doubts: [], runs: 0 })
+  }
+})
+
+test('of a gate that passed before the work, changes that it may run need a review where nobody knows what it reads', async () => {
+  const of = { failedBefore: false }
+  const found = await prove([work('a'), through('b.test.ts')], { passes: () => true }, of)
+  expect(found).toMatchObject({ result: 'passed-before', through: ['b.test.ts'], doubts: ['runs-through'] })
+  expect(words(found)).toEqual([expect.stringContaining('cannot find out which files it reads')])
+  expect(await prove([work('a')], { passes: () => true }, of)).toMatchObject({ through: [], doubts: [] })
+})
+
+test('a gate leaves a doubt if nobody knows what the work changed', () => {
+  expect(notTried('the files were not saved', [])).toMatchObject({ doubts: [] })
+  const unknown = notTried('the files were not saved', null)
+  expect(unknown).toMatchObject({ result: 'not-tried', doubts: ['not-tried'] })
+  expect(words(unknown)).toEqual([expect.stringContaining('(the files were not saved), so it may prove nothing')])
 })
 
 incident('false done', 'A gate that passed was believed although its output said that tests failed', {
