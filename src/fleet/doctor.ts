@@ -11,7 +11,7 @@ import type { Finding } from '../tell/words/doctor.ts'
 import { formatCount } from '../tell/words/numbers.ts'
 import { oneLine } from '../tell/words/safe-text.ts'
 import { findGit } from '../workspace/git/find-git.ts'
-import { type Database, DatabaseAway, packagePgBoss } from './database.ts'
+import { type Database, DatabaseAway, packagePgBoss, START_LOCAL } from './database.ts'
 import { fleetDatabase } from './fleet.ts'
 import { JOB_VERSION } from './jobs.ts'
 import { countStates, type FleetWorker, listSessions, listWorkers } from './look.ts'
@@ -53,7 +53,9 @@ export async function* examineFleet(
   yield opened.findings
   if (opened.value === null) return
   await using database = opened.value
-  const reached = await run.look('database', LOOK_MS, () => checkDatabase(world, database).catch(awayAsFinding))
+  const reached = await run.look('database', LOOK_MS, () =>
+    checkDatabase(world, database).catch(awayAsFinding(database)),
+  )
   yield reached
   if (reached.every(({ check }) => check !== 'clock')) return
   const rights = await run.look('rights', LOOK_MS, () => checkRights(database))
@@ -104,11 +106,14 @@ async function checkDatabase({ clock }: World, { sql, place }: Database): Promis
   return [reached, clockFinding('the clock of this machine', off)]
 }
 
-function awayAsFinding(error: unknown): Finding[] {
-  if (!(error instanceof DatabaseAway)) throw error
-  const mend =
-    'Check that PostgreSQL runs there, listens on that address, and lets this machine in (pg_hba.conf, firewall).'
-  return [problem('database', error.message, mend)]
+function awayAsFinding({ place }: Database): (error: unknown) => Finding[] {
+  const mend = place.startsWith('/')
+    ? START_LOCAL
+    : 'Check that PostgreSQL runs there, listens on that address, and lets this machine in (pg_hba.conf, firewall).'
+  return error => {
+    if (!(error instanceof DatabaseAway)) throw error
+    return [problem('database', error.message, mend)]
+  }
 }
 
 function clockFinding(whose: string, offMs: number): Finding {

@@ -78,6 +78,15 @@ export async function followNamedFleet(world: World, onProblem: (problem: string
   return followFleet(world, { open: () => readyDatabase(world, undefined), onProblem })
 }
 
+/** Throws a `UserError` if another database than `url` is named. */
+export async function refuseOtherDatabase(world: World, url: string): Promise<void> {
+  const named = await namedBy(world, undefined)
+  if (named === null || named.url === url) return
+  throw new UserError('CM1101', `${named.from} already names another database of a fleet.`, {
+    hint: `Remove ${named.from} first.`,
+  })
+}
+
 /** Resolves with true if this person has named a fleet; otherwise the page and MCP show none. */
 async function hasFleet(world: World): Promise<boolean> {
   return (await namedBy(world, undefined)) !== null

@@ -560,6 +560,7 @@ const EXAMPLES: Readonly<Record<string, Examples>> = {
   'fleet prune': [['fleet prune --older 30d --dry-run', 'what would go']],
   'fleet setup': [
     ['fleet setup --queue postgres://owner@db.example/fleet', ''],
+    ['fleet setup --local', 'to try a fleet on this machine; PostgreSQL must be installed'],
     ['fleet setup --team shop', 'with a team, whose members alone see its sessions'],
     ['fleet setup --tokens-per-day shop=50M', 'what that team may use in a day'],
   ],

@@ -80,7 +80,29 @@ export async function keepSetting(place: { configHome: string }, setting: string
   const path = personFile(place)
   const file = await readToml(path, { name: path })
   const line = file === null ? schemaLine('config.toml') : ''
-  const written = line + withTomlValue(file?.text ?? '', setting.split('.'), value, { name: path })
+  await writePersonFile(path, line + withTomlValue(file?.text ?? '', setting.split('.'), value, { name: path }))
+  return path
+}
+
+/** Removes the line with this value of a setting from the person's file. Returns the path; null: there is no such line. */
+export async function dropSetting(
+  place: { configHome: string },
+  setting: string,
+  value: string,
+): Promise<string | null> {
+  const path = personFile(place)
+  const file = await readToml(path, { name: path })
+  const node = file === null ? null : tomlNodeAt(tomlTree(file), setting.split('.'))
+  if (file === null || node === null || tomlValue(node) !== value) return null
+  const lines = file.text.split('\n')
+  const [line = ''] = lines.splice(node.key.line - 1, 1)
+  // An inline table holds more.
+  if (line.includes('{')) return null
+  await writePersonFile(path, lines.join('\n'))
+  return path
+}
+
+async function writePersonFile(path: string, written: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true })
     // A file that is a link into a folder of dotfiles stays one.
@@ -97,7 +119,6 @@ export async function keepSetting(place: { configHome: string }, setting: string
       },
     )
   }
-  return path
 }
 
 /** Kinds of places for settings; later ones win. */

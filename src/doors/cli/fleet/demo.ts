@@ -8,7 +8,7 @@ import { Interrupted, UserError } from '../../../base/errors.ts'
 import { createRepository } from '../../../demo/project.ts'
 import { fleetScript } from '../../../demo/queued.ts'
 import { openDatabase } from '../../../fleet/database.ts'
-import { startLocalPostgres } from '../../../fleet/local-postgres.ts'
+import { startTemporaryPostgres } from '../../../fleet/local-postgres.ts'
 import { type FleetSession, listSessions, wordsForFleetOutcome } from '../../../fleet/look.ts'
 import { setUp } from '../../../fleet/schema.ts'
 import { submit } from '../../../fleet/store.ts'
@@ -56,7 +56,7 @@ export async function fleetDemo(context: CliContext, flags: DemoFlags): Promise<
     reached.resolve(basename(directory))
     return killed.promise
   })
-  await using postgres = await startLocalPostgres(context)
+  await using postgres = await startTemporaryPostgres(context)
   const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
   const records = join(rootOf(context), 'demo', basename(root).replace(/^.*-/, ''))
   await using _folders = {

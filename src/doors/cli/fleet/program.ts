@@ -107,6 +107,11 @@ function addFleetSetup(fleet: Command, does: Does): void {
       ).argParser(eachTyped),
     )
     .option('--day-begins <time>', 'when such a day begins, in UTC (00:00)')
+    .addOption(
+      new Option('--local', 'start your own PostgreSQL here, and name it in your config.toml').conflicts('queue'),
+    )
+    .addOption(new Option('--stop', 'stop the PostgreSQL of --local').conflicts(['local', 'queue']))
+    .addOption(new Option('--remove', 'stop it, and remove its data').conflicts(['local', 'queue', 'stop']))
     .option('--json', 'as JSON')
     .action(does(async () => (await import('./setup.ts')).fleetSetup))
   withQueue(fleet.command('doctor'))

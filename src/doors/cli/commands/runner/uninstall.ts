@@ -44,6 +44,7 @@ export async function uninstall(context: CliContext, flags: UninstallFlags): Pro
   // First, for else it would run while the rest goes.
   if (answers[kinds.indexOf('services')] === true) problems.push(...(await endService(context)))
   await refuseWhileRunning(context)
+  await (await import('../../../../fleet/local-postgres.ts')).refuseWithLocalPostgres(context)
   for (const each of found) {
     const isMeant = answers[kinds.indexOf(each.kind)] === true && !each.isKept
     const problem = isMeant ? await removeLeftover(context, each) : null
