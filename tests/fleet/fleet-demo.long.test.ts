@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { codemachine } from '../support/codemachine.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { codemachine, startCodemachine } from '../support/codemachine.ts'
 import { makePlace } from '../support/place.ts'
 import { WITHOUT_POSTGRES } from '../support/postgres.ts'
 import { processesOf } from '../support/processes.ts'
@@ -37,6 +37,20 @@ test.skipIf(WITHOUT_POSTGRES !== '')(
     expect(processesOf(place)).toEqual([])
     expect(readdirSync(join(place.home, '.codemachine', 'demo'))).toEqual([])
     expect(existsSync(join(folder, 'shop', 'README.md'))).toBe(true)
+  },
+  2 * DEMO_MS,
+)
+
+test.skipIf(WITHOUT_POSTGRES !== '')(
+  `a demo of a fleet that is killed leaves no process${WITHOUT_POSTGRES}`,
+  async () => {
+    await using place = await makePlace('')
+    await using demo = startCodemachine(place, ['fleet', 'demo'], { boundMs: DEMO_MS })
+    const rest = { timeout: DEMO_MS, interval: 200 }
+    await vi.waitFor(() => expect(processesOf(place).join('\n')).toMatch(/worker --name south/), rest)
+    process.kill(demo.pid, 'SIGKILL')
+    await demo.ended.catch(() => {})
+    await vi.waitFor(() => expect(processesOf(place)).toEqual([]), rest)
   },
   2 * DEMO_MS,
 )
