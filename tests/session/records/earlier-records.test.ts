@@ -27,7 +27,7 @@ import { plain } from '../../doors/screen/header/session.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { promise } from '../../support/promise.ts'
-import { claimDone, round, writeTasks } from '../../support/rounds.ts'
+import { claimDone, round, says, writeTasks } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { recordsWith } from '../../support/session-events.ts'
 
@@ -486,7 +486,13 @@ test('a session that version 0.1 was killed in goes on to its end, and then what
     { id: 'T2', name: 'Two', done: true },
   ]
   await using scene = await openScene(
-    [round('echo b > b.txt', writeTasks(tasks)), round(claimDone), round('cat a.txt b.txt', claimDone)],
+    [
+      round('echo b > b.txt', writeTasks(tasks)),
+      round(claimDone),
+      // This machine does not have the files of the start, so a reviewer has to agree.
+      [says(JSON.stringify({ verdict: 'agreed', summary: 'It is all there.', findings: [] }))],
+      round('cat a.txt b.txt', claimDone),
+    ],
     { name: 'cut-off' },
   )
   const { place } = scene
