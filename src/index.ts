@@ -1,4 +1,4 @@
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
 import { systemClock } from './base/clock.ts'
@@ -7,7 +7,7 @@ import { OWN_MODES, OWN_TEMPLATES } from './modes/registry.ts'
 import { ownEnvironment } from './project/environment/own-environment.ts'
 import type { OpenOptions, Project } from './project/library.ts'
 import { OpenProject } from './project/open-project.ts'
-import { configHomeOf, type World } from './project/world.ts'
+import { configHomeOf, homeOf, type World } from './project/world.ts'
 
 export type { Clock } from './base/clock.ts'
 export { UserError } from './base/errors.ts'
@@ -28,12 +28,12 @@ export type { ReportData } from './tell/report/report-data.ts'
 
 /** The world as this process has it, but for `changes`, whose engines are added to codemachine's own. No signal ends it. */
 export function processWorld(changes: Partial<World> = {}): World {
-  const home = changes.home ?? homedir()
+  const { home, env } = homeOf(process.env, changes.home ?? homedir(), () => userInfo().homedir, process.platform)
   return {
-    env: process.env,
+    env,
     cwd: process.cwd(),
     home,
-    configHome: configHomeOf(xdgConfig, home),
+    configHome: configHomeOf(xdgConfig, home, process.platform),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,

@@ -285,6 +285,11 @@ export function comparable(name: string, platform: NodeJS.Platform = hostPlatfor
   return name.normalize('NFD').toLowerCase().normalize('NFC')
 }
 
+/** Returns the variable that names the home directory. */
+export function homeVariable(platform: NodeJS.Platform): 'HOME' | 'USERPROFILE' {
+  return platform === 'win32' ? 'USERPROFILE' : 'HOME'
+}
+
 /** Returns a path with `~` for the home directory. Both must be absolute and normalized. */
 export function inHome(path: string, home: string): string {
   return isWithin(home, path) ? `~${path.slice(home.endsWith(sep) ? home.length - 1 : home.length)}` : path

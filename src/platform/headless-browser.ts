@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, win32 } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { WritableByAgents } from './files.ts'
 import { EXECA_OPTIONS, findProgram, isProgram, OWN_GROUP } from './run-process.ts'
@@ -53,7 +53,10 @@ function installedBrowsers({ platform, env, home }: BrowserSearch): string[] {
     )
   }
   if (platform !== 'win32') return []
-  const folders = [env.ProgramFiles, env['ProgramFiles(x86)'], env.LOCALAPPDATA].filter(each => each !== undefined)
+  // An empty variable would lead to the root of the drive, where everyone can make folders.
+  const folders = [env.ProgramFiles, env['ProgramFiles(x86)'], env.LOCALAPPDATA].flatMap(each =>
+    each !== undefined && win32.isAbsolute(each) ? [each] : [],
+  )
   const programs = [
     'Google\\Chrome\\Application\\chrome.exe',
     'Chromium\\Application\\chrome.exe',

@@ -1,7 +1,8 @@
-import { isAbsolute, join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { EngineKinds } from '../core/engine.ts'
 import type { TemplateKinds } from '../core/template.ts'
+import { homeVariable, pathsOf } from '../platform/files.ts'
 import { type Redactor, redactorOf } from '../secrets/redactor.ts'
 import { secretVariables } from '../secrets/variables.ts'
 import type { RecordsPlaces } from '../session/records/records.ts'
@@ -69,6 +70,24 @@ export function redactorOfEnvironment({ env }: Pick<World, 'env'>): Redactor {
  * Returns the folder of a person's settings, by the XDG base directory specification; absolute.
  * @param xdg `XDG_CONFIG_HOME`: ignored if relative, as the specification demands
  */
-export function configHomeOf(xdg: string | undefined, home: string): string {
+export function configHomeOf(xdg: string | undefined, home: string, platform: NodeJS.Platform): string {
+  const { isAbsolute, join } = pathsOf(platform)
   return xdg !== undefined && isAbsolute(xdg) ? xdg : join(home, '.config')
+}
+
+/**
+ * Returns the person's home directory, and the environment with it. An empty or relative `HOME` counts as unset, on Windows
+ * `USERPROFILE`: codex and git would take it for a folder of their own directory.
+ * @param named as the system reads that variable
+ * @param ofAccount returns the home directory of the account
+ */
+export function homeOf(
+  env: NodeJS.ProcessEnv,
+  named: string,
+  ofAccount: () => string,
+  platform: NodeJS.Platform,
+): { home: string; env: NodeJS.ProcessEnv } {
+  if (pathsOf(platform).isAbsolute(named)) return { home: named, env }
+  const home = ofAccount()
+  return { home, env: { ...env, [homeVariable(platform)]: home } }
 }

@@ -1,5 +1,5 @@
 import { fstatSync, writeSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import { type Command, CommanderError } from 'commander'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
@@ -9,7 +9,7 @@ import { OWN_ENGINES } from '../../engines/registry.ts'
 import { NO_CURRENT_DIRECTORY } from '../../platform/run-process.ts'
 import type { ServedPage } from '../../project/page/served.ts'
 import type { BegunDetached } from '../../project/start/detached.ts'
-import { configHomeOf, DETACHED_VARIABLE, OWNED_VARIABLE, redactorOfEnvironment } from '../../project/world.ts'
+import { configHomeOf, DETACHED_VARIABLE, homeOf, OWNED_VARIABLE, redactorOfEnvironment } from '../../project/world.ts'
 import { safeText } from '../../tell/words/safe-text.ts'
 import type { CliContext } from '../screen/cli-context.ts'
 import { hasGlyphs, inAscii, writeInAscii } from '../screen/terminal/ascii.ts'
@@ -40,12 +40,13 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     })
   }
   endWithOwner(process, () => ending.abort('SIGTERM'))
+  const { home, env } = homeOf(process.env, homedir(), () => userInfo().homedir, process.platform)
   const surroundings: Omit<BareContext, keyof Terminal> = {
     program,
-    env: process.env,
+    env,
     cwd,
-    home: homedir(),
-    configHome: configHomeOf(xdgConfig, homedir()),
+    home,
+    configHome: configHomeOf(xdgConfig, home, process.platform),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,
