@@ -49,6 +49,17 @@ export interface RoundSpec {
   stepwise?: { mostCommands: number }
   /** The scope of the round; the first such round enters it. Left out: the round works on the goal of the session. */
   scope?: RoundScope
+  /**
+   * More work, each with a thread of its own, at the same time. It begins and ends with `agent-started` and `agent-ended`,
+   * whose `instance` is its name. Only for parts that do not delegate. Left out: none.
+   */
+  beside?: readonly BesideSpec[]
+}
+
+/** Work beside a round. `name`: unique in the session; letters and digits of any script, and dashes. */
+export interface BesideSpec
+  extends Omit<RoundSpec, 'beside' | 'part' | 'goalText' | 'timeoutMs' | 'stepwise' | 'scope'> {
+  name: string
 }
 
 /**

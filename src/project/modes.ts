@@ -59,6 +59,6 @@ interface RecorderOptions {
 export interface SessionRecorder extends View, AsyncDisposable {
   /** @param state the session after the event */
   event(event: Recorded, state: SessionState): void
-  /** Records a line that an engine sent in a round, without secrets. */
-  record?(round: number, line: string): void
+  /** Records a line that an engine sent in a round, without secrets. `beside`: the name of work beside the round's own. */
+  record?(round: number, line: string, beside?: string): void
 }

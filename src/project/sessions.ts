@@ -347,9 +347,9 @@ export class Sessions implements AsyncDisposable {
     const views = [...this.#views, ...(recorder === null ? [] : [recorder]), snapshots]
     return await playLogged(state, { records, views, clock, redactor }, begin, async log => {
       try {
-        const onRecord = (round: number, line: string) => {
-          this.#record?.(state.id, round, line)
-          recorder?.record?.(round, line)
+        const onRecord = (round: number, line: string, beside?: string) => {
+          if (beside === undefined) this.#record?.(state.id, round, line)
+          recorder?.record?.(round, line, beside)
         }
         const outcome = await this.#runToEnd(log, place, onRecord)
         const used = usedBy(log.state)

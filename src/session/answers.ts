@@ -27,6 +27,12 @@ interface AnswersOptions {
   folder: Pick<FolderFiles, 'writeGoal'> | null
 }
 
+/** Input of a turn. `asked`: the template's part of it. */
+export interface TurnInput {
+  input: string
+  asked: string
+}
+
 /** Further rules for an answer that fits its schema. */
 interface Judging<T> {
   /** Returns the parsed value, or the reason for a refusal. */
@@ -56,13 +62,18 @@ export class Answers {
 
   /** Returns true if all materials of a round are read. */
   isReadyFor(round: RoundSpec): boolean {
-    if (!outputsFor(round).every(({ file }) => this.#atHand.has(file))) return false
+    if (
+      !allOf(round)
+        .flatMap(outputsFor)
+        .every(({ file }) => this.#atHand.has(file))
+    )
+      return false
     return !this.#needsFile(round) || this.#wordsFile?.text === this.#fileText
   }
 
   /** Reads or writes the materials of a round. */
   async makeReady(round: RoundSpec): Promise<void> {
-    await this.#fetch(round)
+    for (const each of allOf(round)) await this.#fetch(each)
     if (!this.#needsFile(round)) return
     const text = this.#fileText
     this.#wordsFile = { text, path: (await this.#options.folder?.writeGoal(text)) ?? null }
@@ -88,10 +99,18 @@ export class Answers {
   }
 
   /**
-   * Returns the input of a round, cut to a turn's limit: the person's words, the template's request (`asked`) with the
-   * reason of an earlier refusal, and the materials.
+   * Returns the inputs of a round and of the work beside it, each cut to a turn's limit: the person's words, the template's
+   * request (`asked`) with the reason of an earlier refusal, and the materials.
    */
-  inputOf(round: RoundSpec): { input: string; asked: string } {
+  inputsOf(round: RoundSpec): { own: TurnInput; beside: readonly TurnInput[] } {
+    const own = this.#inputOf(round)
+    const beside = (round.beside ?? []).map(each => this.#inputOf(each))
+    this.#atHand = new Map()
+    this.#wordsFile = null
+    return { own, beside }
+  }
+
+  #inputOf(round: RoundSpec): TurnInput {
     const { answer, materials = [], materialsMost } = round
     const { state } = this.#options.log
     const refusal = answer && refusedAnswer(state, answer.name)
@@ -101,8 +120,6 @@ export class Answers {
     const words = [told, contract].map(text => (text === '' ? '' : `${text}\n\n`)).join('')
     const asked = `${this.#textOf(round.input, MOST_INPUT_CHARACTERS - words.length - note.length)}${note}`
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
-    this.#atHand = new Map()
-    this.#wordsFile = null
     const input = withMaterials(`${words}${asked}`, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
     return { input, asked }
   }
@@ -199,6 +216,11 @@ export class Answers {
     const { log, outputs } = this.#options
     return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }
+}
+
+/** A round, and the work beside it. */
+function allOf(round: RoundSpec): readonly RoundSpec[] {
+  return [round, ...(round.beside ?? [])]
 }
 
 /** Returns the outputs that have to be read before a round. */

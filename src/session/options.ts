@@ -115,8 +115,11 @@ export interface RunnerOptions {
   writing?: string
   /** Directory of the records `001.ndjson`, …. */
   roundsDirectory: string
-  /** Called with each line for the record of its own rounds, not of a review or an agent. Undefined: not called. */
-  onRecord?(round: number, line: string): void
+  /**
+   * Called with each line for the record of its own rounds, and of the work beside them (`beside`: its name), not of a review
+   * or of another agent. Undefined: not called.
+   */
+  onRecord?(round: number, line: string, beside?: string): void
   /** Outputs of its steps. */
   outputs: Outputs
   /** Keeps the plan from before its last change. */

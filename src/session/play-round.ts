@@ -263,7 +263,7 @@ type Command = Extract<Item, { kind: 'command' }>
 const MOST_COMMANDS = 200
 
 /** Collects the whole last message of a round's agent: the final answer, if codex marks one. */
-class LastMessage {
+export class LastMessage {
   #text: string | null = null
   #isFinal = false
   /** The whole text of a message that its event shortens. */

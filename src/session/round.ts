@@ -6,10 +6,11 @@ import type { ReviewCause } from '../core/rules/review.ts'
 import type { MemorySnapshot } from '../core/shapes/memory.ts'
 import { countTasks } from '../core/state/plan.ts'
 import { partOf, roundTokens } from '../core/state/state.ts'
-import { inEffect, inTemplate, type RoundSpec, type RoundStep } from '../core/template.ts'
+import { type BesideSpec, inEffect, inTemplate, type RoundSpec, type RoundStep } from '../core/template.ts'
 import { findImages, mentionsImage } from '../workspace/files/images.ts'
 import type { Answers } from './answers.ts'
 import type { Budget } from './budget.ts'
+import type { BesideTurn } from './delegation/agent-call.ts'
 import type { AgentBook } from './delegation/agent-request.ts'
 import { Delegation } from './delegation/delegation.ts'
 import type { FilesAtHand } from './files-at-hand.ts'
@@ -96,13 +97,13 @@ export class Rounds {
     const prepared = ahead.take(spec.thread)
     const { thread } = prepared
     const engine = engines.of(thread)
-    const { input, asked } = answers.inputOf(spec)
+    const inputs = answers.inputsOf(spec)
     const startedAt = clock.monotonic()
     const files = inTemplate(log.state.template, 'personsFiles', () => template.personsFiles?.(log.state) ?? [])
     personsFiles?.before(files)
-    this.#begin({ kind, round: spec }, { round, thread, input, treeBefore })
+    this.#begin({ kind, round: spec }, { round, thread, input: inputs.own.input, treeBefore })
     const { state: begun } = log
-    const { outcome: came, message } = await this.#turn(prepared, round, { input, asked }, spec)
+    const { outcome: came, message } = await this.#turn(prepared, round, inputs, spec)
     const isStale = () => begun.kind?.replansItself === true && log.state.replansAsked !== begun.replansAsked
     // A person asked for another plan before the end was journaled: the round does not count.
     const outcomeNow = (): RoundOutcome =>
@@ -225,25 +226,75 @@ export class Rounds {
   async #turn(
     prepared: PreparedRound,
     round: number,
-    { input, asked: wanted }: { input: string; asked: string },
-    { answer, timeoutMs, stepwise, goalText }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'goalText'>,
+    { own: { input, asked: wanted }, beside: others }: ReturnType<Answers['inputsOf']>,
+    {
+      answer,
+      timeoutMs,
+      stepwise,
+      goalText,
+      beside = [],
+    }: Pick<RoundSpec, 'answer' | 'timeoutMs' | 'stepwise' | 'goalText' | 'beside'>,
   ): Promise<EndedTurn> {
     this.#current = prepared
     this.#leaked = []
     this.#interrupting = new AbortController()
     const asked = answer === undefined ? {} : { outputSchema: answer.schema }
     const windDown = answer === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
-    const terms = {
-      ...this.#terms(prepared.thread),
+    const images = await this.#imagesOf(goalText === undefined ? wanted : `${goalText}\n${wanted}`, round)
+    const turns = await Promise.all(
+      others.map(async each => ({ input: each.input, ...(await this.#imagesOf(each.asked, round)) })),
+    )
+    const usual = this.#terms(prepared.thread)
+    let working: Promise<unknown> = Promise.resolve()
+    const terms: RoundPlayOptions = {
+      ...usual,
       windDown,
       roundMs: timeoutMs,
       nextInput: stepwise && this.#stepwise(stepwise, prepared.thread),
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
+      onOpen: report => {
+        usual.onOpen?.(report)
+        working = this.#workBeside(beside, turns, round)
+      },
+      untilOthersEnd: (outcome, over) => this.#untilAgentsEnd(outcome, over, beside.length > 0),
     }
-    const images = await this.#imagesOf(goalText === undefined ? wanted : `${goalText}\n${wanted}`, round)
     const ended = await playRound(prepared, { round, input, ...images, ...asked }, terms)
+    await working
     this.#current = null
     return this.#afterLeak(ended)
+  }
+
+  /** Plays the work beside a round's own turn. Resolves when all of it has ended, and is journaled. */
+  #workBeside(
+    specs: readonly BesideSpec[],
+    turns: readonly Pick<BesideTurn, 'input' | 'images'>[],
+    round: number,
+  ): Promise<unknown> {
+    const { answers, providers } = this.#means
+    const ofOther = this.#current?.thread.engine !== undefined
+    // Outputs are numbered, so they are kept one after the other.
+    let kept = Promise.resolve()
+    const working = Promise.all(
+      specs.map(async (spec, at) => {
+        const { name, answer } = spec
+        const turn: BesideTurn = {
+          input: '',
+          ...turns[at],
+          ...(answer && { outputSchema: answer.schema }),
+          onRecord: line => this.#options.onRecord?.(round, line, name),
+          take: message => {
+            kept = kept.then(() => answers.take(spec, round, message, () => false))
+            return kept
+          },
+        }
+        // The provider of another engine's round says nothing of this one.
+        const thread = this.#forRound(ofOther ? providers.complete(spec.thread) : spec.thread)
+        await this.delegation.beside(name, thread, turn)
+      }),
+    )
+    // The caller awaits it later.
+    working.catch(() => {})
+    return working
   }
 
   /** Has a claimed tree reviewed. Words of a person do not reach the reviewer. */
@@ -336,9 +387,10 @@ export class Rounds {
   }
 
   /** Waits until the agents and the commands of the round have ended. */
-  async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
+  async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal, isBeside = false): Promise<void> {
     await this.#means.sessionShell?.settled()
-    if (outcome.class !== 'worked' || ending.aborted) return await this.delegation.end()
+    const isEnd = outcome.class !== 'worked' && !isBeside
+    if (isEnd || ending.aborted) return await this.delegation.end()
     const end = () => void this.delegation.end()
     ending.addEventListener('abort', end, { once: true })
     await this.delegation.settled()
@@ -347,10 +399,14 @@ export class Rounds {
 
   /** Completes an agent's thread with the provider of its round, and hides the same paths from it. */
   #onProvider(found: Awaited<ReturnType<AgentBook['thread']>>): Awaited<ReturnType<AgentBook['thread']>> {
+    return 'problem' in found ? found : { thread: this.#forRound(found.thread) }
+  }
+
+  #forRound(wanted: ThreadSpec): ThreadSpec {
     const round = this.#current?.thread
-    if ('problem' in found || round === undefined) return found
-    const thread = this.#means.providers.completeFor(round, found.thread)
-    return { thread: round.unreadable === undefined ? thread : { ...thread, unreadable: round.unreadable } }
+    if (round === undefined) return wanted
+    const thread = this.#means.providers.completeFor(round, wanted)
+    return round.unreadable === undefined ? thread : { ...thread, unreadable: round.unreadable }
   }
 
   /** Hides from a reviewer all paths that any thread of the session may not read. */

@@ -1,5 +1,5 @@
 import { about, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
-import { asAskedFor, tokenCounts } from './shapes.ts'
+import { asAskedFor, roundOutcome, tokenCounts } from './shapes.ts'
 
 /** Events of a plan: its checks, its tasks, and the agents that get them. */
 export const planEvent = variant('type', {
@@ -17,16 +17,16 @@ export const planEvent = variant('type', {
   },
   'agent-started': {
     round: number,
-    instance: about(text, '`<agent>-<time>`, its name in the session'),
+    instance: about(text, 'its name in the session: `<agent>-<time>`, or the id of a step of a workflow'),
     agent: about(text, 'its name'),
     tasks: about(
       listOf(text),
       'ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`',
     ),
-    request: about(text, 'its task, at most 4,000 characters'),
+    request: about(text, 'its task or input, at most 4,000 characters'),
     door: about(
-      oneOf('tool', 'command-line'),
-      '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`',
+      oneOf('tool', 'command-line', 'template'),
+      '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`; `template`: a step of a workflow, beside the one of the round',
     ),
     parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
     engine: about(optional(text), 'the engine; left out: the engine of the round'),
@@ -48,6 +48,7 @@ export const planEvent = variant('type', {
     result: about(text, 'its last message, or why it failed; at most 4,000 characters'),
     durationMs: number,
     tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
+    outcome: about(optional(roundOutcome), 'how its turn ended, as in `round-ended`, for the door `template`'),
   },
   'task-judged': {
     round: about(number, 'the one that ended last'),

@@ -37,7 +37,10 @@ export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
       event.engine === undefined
         ? state.agentsOfEngines
         : { ...state.agentsOfEngines, [event.engine]: (state.agentsOfEngines[event.engine] ?? 0) + 1 },
-    running: state.running && { ...state.running, hasWorked: true },
+    running: state.running && {
+      ...state.running,
+      hasWorked: state.running.hasWorked || event.door !== 'template',
+    },
   }),
   'agent-ended': (state, event) => {
     const { agents, taskPlan } = state

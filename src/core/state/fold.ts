@@ -520,6 +520,7 @@ function online(state: SessionState): SessionState {
 function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
   const { running } = state
   if (running === null || item.kind === 'user-message') return state
+  if (!isOwn && !partOf(state.kind, running.part).delegates) return state
   if (!isOwn) return { ...state, running: { ...running, hasWorked: running.hasWorked || isWork(item) } }
   const durationMs = 'durationMs' in item ? (item.durationMs ?? 0) : 0
   const lastWords =

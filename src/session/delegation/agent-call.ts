@@ -7,7 +7,7 @@ import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
 import { cutUnfinished, type Redactor } from '../../secrets/redactor.ts'
-import { FirstFailure, openRecord, PricedThread, playTurns, RunningCommands } from '../play-round.ts'
+import { FirstFailure, LastMessage, openRecord, PricedThread, playTurns, RunningCommands } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
 import { answerAskPerson, HostTools } from '../tools.ts'
 import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './agent-request.ts'
@@ -46,11 +46,19 @@ interface Call {
   onThread(thread: string, working: AgentWorking): void
   /** Called when none of its threads can ask for anything any more. */
   onOver(working: AgentWorking): void
+  /** Work of the template beside the round's own turn; undefined: a task that somebody gives to the agent. */
+  beside?: BesideTurn
+}
+
+/** The turn of work beside a round's own turn. */
+export interface BesideTurn extends Pick<RoundRun, 'input' | 'images' | 'outputSchema' | 'onRecord'> {
+  /** Journals and stores the agent's last message once the turn has worked; null: none. */
+  take(message: string | null): Promise<void>
 }
 
 /** Has an agent do the requested work, journals and keeps the result, and answers the caller. */
 export async function playCall(call: Call, options: CallOptions): Promise<AgentAnswer> {
-  const { request, round, instance, tasks, thread, paths, windDown, ending } = call
+  const { request, round, instance, tasks, thread, paths, windDown, ending, beside } = call
   const { log, clock, engines, book, redactor } = options
   const { agent, task, door } = request
   log.emit({
@@ -77,14 +85,14 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
   let played: PlayedAgent = { outcome: { class: 'interrupted', message: null }, words: '', tokens: null }
   let end: AgentEnd
   try {
-    const input = `User Request:\n${task}`
+    const input = beside?.input ?? `User Request:\n${task}`
     const onThread = (id: string) => {
       person.begin()
       call.onThread(id, working)
     }
     played = await playAgent(
       prepared,
-      { round, instance, input },
+      { round, instance, input, beside },
       {
         ...options,
         onRoundEvent: event => options.onRoundEvent(engines.reported(event, thread)),
@@ -102,6 +110,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     await engines.settle()
     const isStopped = person.stopping.aborted && !ending.aborted
     end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)), isStopped }
+    if (end.outcome.class === 'worked') await beside?.take(played.words === '' ? null : played.words)
     log.emit({
       type: 'agent-ended',
       round,
@@ -110,9 +119,10 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
       result: resultOf(end),
       durationMs: Math.round(clock.monotonic() - startedAt),
       tokens: played.tokens,
+      ...(beside && { outcome: end.outcome }),
     })
   }
-  if (end.outcome.class === 'worked') {
+  if (end.outcome.class === 'worked' && beside === undefined) {
     const entry = { instance, at: clock.now(), request: redactor.text(task), result: end.words }
     const problem = await book.remember(agent, entry)
     if (problem !== null) options.onRoundEvent({ type: 'warning', round, message: problem })
@@ -195,6 +205,7 @@ interface AgentToPlay {
   round: number
   instance: string
   input: string
+  beside: BesideTurn | undefined
 }
 
 /** The outcome, the agent's last words (empty: none), and the tokens of all its threads; null: none reported. */
@@ -211,7 +222,7 @@ const WIND_DOWN =
 /** Plays the round of an agent with a task, as `playRound` plays the session's round, at the same time. */
 async function playAgent(
   prepared: PreparedRound,
-  { round, instance, input }: AgentToPlay,
+  { round, instance, input, beside }: AgentToPlay,
   options: AgentRoundOptions,
 ): Promise<PlayedAgent> {
   const { log, clock, redactor, onThread, onText, onRoundEvent, windDown } = options
@@ -245,8 +256,15 @@ async function playAgent(
       failure.safely(() => log.live({ ...event, instance }))
       if (event.type === 'text-delta' && event.source === 'agent-message') spoken?.add(event.text)
     },
-    onRecord: line => record.write(redactor.line(line)),
+    onRecord: line => {
+      const redacted = redactor.line(line)
+      record.write(redacted)
+      failure.safely(() => beside?.onRecord(redacted))
+    },
     onToolCall: (call, over) => failure.answer(() => tools.answer(call, over)),
+    ...(beside && { onLongMessage: (item: string, text: string) => heard.noteLong(item, text) }),
+    ...(beside?.images && { images: beside.images }),
+    ...(beside?.outputSchema && { outputSchema: beside.outputSchema }),
   }
   windDown.addEventListener('abort', steer)
   try {
@@ -289,19 +307,20 @@ function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
 
 /** Collects the messages and tokens of an agent. */
 class Heard {
-  #final: string | null = null
-  #last = ''
+  readonly #message = new LastMessage()
   readonly #totals = new Map<string, TokenCounts>()
 
   note(event: EngineEvent): void {
     if (event.type === 'usage') this.#totals.set(event.thread, event.total)
-    if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
-    this.#last = event.item.text
-    if (event.item.phase === 'final-answer') this.#final = event.item.text
+    this.#message.note(event)
+  }
+
+  noteLong(item: string, text: string): void {
+    this.#message.noteLong(item, text)
   }
 
   get lastWords(): string {
-    return this.#final ?? this.#last
+    return this.#message.text ?? ''
   }
 
   get tokens(): TokenCounts | null {

@@ -23,7 +23,7 @@ export interface AgentBook {
 
 /** A request to give an agent work. */
 export interface AgentRequest extends AgentTask {
-  door: 'tool' | 'command-line'
+  door: 'tool' | 'command-line' | 'template'
   /** Id of the thread that asks; null: unknown. */
   thread: string | null
   /** True if the caller on the command line has proved to be outside of the agents' sandbox. */

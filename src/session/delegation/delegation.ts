@@ -4,7 +4,7 @@ import { MOST_FAILURES, type NamedTask, PLAN_DECISION, type PlanTask, tasksNamed
 import { partOf } from '../../core/state/state.ts'
 import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import type { SessionLog } from '../session-log.ts'
-import { type CallOptions, playCall, refusedAnswer } from './agent-call.ts'
+import { type BesideTurn, type CallOptions, playCall, refusedAnswer } from './agent-call.ts'
 import {
   type AgentAnswer,
   type AgentRequest,
@@ -47,6 +47,12 @@ export class Delegation {
   readonly #instances = new Map<string, AgentWorking | null>()
   readonly #ends: AgentEnds
   readonly #folders: GivenFolders
+  /** Lists an agent while it works. */
+  readonly #listed = {
+    onStart: (working: AgentWorking) => void this.#instances.set(working.instance, working),
+    onThread: (id: string, working: AgentWorking) => void this.#byThread.set(id, working),
+    onOver: (working: AgentWorking) => this.#forget(working),
+  }
   /** End of the last admission: requests are admitted one at a time, first come first served. */
   #admitted: Promise<unknown> = Promise.resolve()
 
@@ -72,6 +78,36 @@ export class Delegation {
       return await call
     } finally {
       for (const set of sets) set.delete(call)
+    }
+  }
+
+  /** Plays work of the template beside the round's own turn. Rejects if the journal or an output cannot be written. */
+  async beside(name: string, thread: ThreadSpec, turn: BesideTurn): Promise<void> {
+    const { agent, readOnly } = thread
+    const { windDown, ending } = this.#ends.now
+    const paths = readOnly ? [] : null
+    const call = playCall(
+      {
+        request: { agent, task: turn.input, paths, door: 'template', thread: null },
+        round: this.#options.log.state.running?.round ?? 0,
+        instance: name,
+        tasks: [],
+        thread,
+        paths,
+        hold: { paths, under: null, who: { agent } },
+        parent: null,
+        windDown: windDown.signal,
+        ending: ending.signal,
+        ...this.#listed,
+        beside: turn,
+      },
+      this.#options,
+    )
+    this.#calls.add(call)
+    try {
+      await call
+    } finally {
+      this.#calls.delete(call)
     }
   }
 
@@ -137,9 +173,7 @@ export class Delegation {
         parent,
         windDown: windDown.signal,
         ending,
-        onStart: (working: AgentWorking) => void this.#instances.set(working.instance, working),
-        onThread: (id: string, working: AgentWorking) => void this.#byThread.set(id, working),
-        onOver: (working: AgentWorking) => this.#forget(working),
+        ...this.#listed,
       }
       return await playCall(call, this.#options)
     } finally {

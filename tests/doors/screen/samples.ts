@@ -542,6 +542,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     result: 'The homepage is there.\nIts tests pass.',
     durationMs: 192_000,
     tokens: counts(45_210),
+    outcome: { class: 'worked', message: null },
   },
   'task-judged': {
     type: 'task-judged',
