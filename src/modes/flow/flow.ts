@@ -26,10 +26,10 @@ const PARTS = {
 /** Interruptions and refused answers also use rounds, so this limit only stops endless repetition. */
 const ROUNDS_OF_A_TRY = 10
 
-/** The `flow` template: the steps of a workflow file, one after the other. */
+/** The `flow` template: the steps of a workflow file. */
 export const flowKind: TemplateKind<FlowWork> = {
   name: 'flow',
-  description: 'the steps of a workflow file, one after the other',
+  description: 'the steps of a workflow file',
   command: 'codemachine flow run <file>',
   defaultRounds: options =>
     ((options as Partial<FlowOptions> | undefined)?.steps ?? []).reduce(

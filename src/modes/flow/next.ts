@@ -4,7 +4,7 @@ import type { SessionOutcome } from '../../core/events/outcome.ts'
 import type { Decision } from '../../core/rules/decision.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { InputPart, OwnStep, RoundScope, RoundSpec, RoundStep, Step, Template } from '../../core/template.ts'
+import type { BesideSpec, InputPart, OwnStep, RoundScope, RoundSpec, Step, Template } from '../../core/template.ts'
 import { fitNotices } from '../../session/round-input.ts'
 import {
   type AgentWork,
@@ -15,6 +15,7 @@ import {
   fieldKey,
   filesOf,
   holds,
+  neededSteps,
   type OutputFile,
   pathsOf,
   type Reference,
@@ -23,7 +24,7 @@ import {
   usedParts,
 } from './file/plan.ts'
 import { titleOf } from './view.ts'
-import { APPROVE, COLLECTED, type FlowWork, ITEMS, NOTES, type StepRecord, workOf } from './work.ts'
+import { APPROVE, COLLECTED, type FlowWork, ITEMS, NOTES, type StepRecord, seenBeside, workOf } from './work.ts'
 
 /** Means of a workflow. */
 interface FlowParts {
@@ -56,7 +57,12 @@ export function nextOfFlow(parts: FlowParts): Pick<Template, 'next' | 'ahead'> {
       if (step === undefined || step.forEach !== undefined) return null
       if (session.running === null) return own.now.hasWorked ? null : (threadFor(step) ?? null)
       if (isScope(step)) return threadFor(step) ?? null
-      const isSure = next !== undefined && next.when === null && step.verify.length === 0 && !step.approve
+      const isSure =
+        next !== undefined &&
+        next.when === null &&
+        step.verify.length === 0 &&
+        !step.approve &&
+        own.beside?.[next.id] === undefined
       return isSure && next.forEach === undefined ? (threadFor(next) ?? null) : null
     },
   }
@@ -150,6 +156,8 @@ function isScope({ work }: FlowStep): boolean {
 
 /** Returns in words the needed step without a result; null: none. A condition still knows an exit code. */
 function missingOf(step: FlowStep, own: FlowWork): string | null {
+  const lost = step.needs?.find(id => /^(failed|left-out)$/.test(recordOf(own, id)?.mark ?? ''))
+  if (lost !== undefined) return `step "${lost}"`
   for (const part of usedParts(step)) {
     if (typeof part === 'string' || !('step' in part)) continue
     const record = recordOf(own, part.step)
@@ -192,7 +200,40 @@ function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: Flo
     const refusal = session.claim.state === 'refused' ? ` Its last claim was refused: ${session.claim.detail}` : ''
     return leave(`The step is not done after ${rounds}.${truncate(refusal, MOST_REFUSAL)}`)
   }
-  return roundOf(step, work, thread, own, session, parts.plan)
+  const round = roundOf(step, work, thread, own, session, parts.plan)
+  const beside = canShare(step) ? besideOf(own, session, parts) : []
+  return { kind: 'round', round: { ...round, ...(beside.length === 0 ? {} : { beside }) } }
+}
+
+/** Most steps at work, if the file does not say it. */
+const USUAL_PARALLEL = 2
+
+/** Returns true for a step of one round that may have others beside it. */
+function canShare({ work, approve, timeoutMs, forEach, item }: FlowStep): boolean {
+  const isRound = work.kind === 'agent' && work.engine !== 'codemachine' && work.engine !== 'mock'
+  return isRound && !approve && timeoutMs === null && forEach === undefined && item === undefined
+}
+
+/** Returns the later steps that can work now, beside the current one. */
+function besideOf(own: FlowWork, session: SessionState, parts: FlowParts): BesideSpec[] {
+  const { plan, threadFor } = parts
+  const ready = stepsNow(plan, own).flatMap((step, at) => {
+    const seen = seenBeside(own, at)
+    const thread = threadFor(step)
+    if (at <= own.at || step.work.kind !== 'agent' || thread === undefined || !isReady(step, seen, plan)) return []
+    return [{ ...roundOf(step, step.work, thread, seen, session, plan), name: step.id }]
+  })
+  return ready.slice(0, (plan.maxParallel ?? USUAL_PARALLEL) - 1)
+}
+
+/** Returns true if a later step has work left, and all that it needs has ended. */
+function isReady(step: FlowStep, own: FlowWork, plan: FlowPlan): boolean {
+  const { now } = own
+  if (step.needs === undefined || !canShare(step) || now.hasWorked || now.failures > step.retries) return false
+  const needed = [...step.needs, ...neededSteps(step)]
+  const hasEnded = needed.every(id => (recordOf(own, id)?.mark ?? 'to-do') !== 'to-do')
+  if (!hasEnded || recordOf(own, step.id)?.mark !== 'to-do' || missingOf(step, own) !== null) return false
+  return step.when === null || conditionHolds(step.when, each => comparisonHolds(each, own, plan)) === true
 }
 
 function roundOf(
@@ -202,11 +243,11 @@ function roundOf(
   own: FlowWork,
   session: SessionState,
   plan: FlowPlan,
-): RoundStep {
+): RoundSpec {
   const rendered = work.input.map(part => inputPart(part, own, plan))
   const asked = [...rendered, ...toldOfTry(own)]
   const isLong = work.engine === 'codemachine'
-  const round: RoundSpec = {
+  return {
     thread: atPace(thread, own),
     part: isLong ? 'work' : 'step',
     input: [...(isLong ? [GO_ON, ...toldOfTry(own)] : isEmpty(asked) ? [DO_IT] : asked), ...notices(session, isLong)],
@@ -219,7 +260,6 @@ function roundOf(
       ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) }
       : { tellsGoal: true }),
   }
-  return { kind: 'round', round }
 }
 
 /** Sets the person's pace for a replay. */

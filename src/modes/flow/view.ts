@@ -30,7 +30,7 @@ export const flowView: TemplateView<FlowWork> = {
     return `${ended} of ${count} ${isMock ? 'shown' : 'done'}`
   },
   board: (own, session) =>
-    own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
+    own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], sinceOf(facts, at === own.at, session))),
   card: ({ options }) => [{ label: 'flow', text: options.name }],
   report: own => ({ title: 'Steps', note: `Of ${own.options.file}.`, text: '', table: tableOf(own) }),
 }
@@ -75,17 +75,24 @@ const MARKS: Readonly<Record<StepRecord['mark'], BoardMark>> = {
   'left-out': 'parked',
 }
 
-/** @param session that of the current step; null: another step */
-function rowOf(facts: StepFacts, record: StepRecord | undefined, session: SessionState | null): BoardRow {
+/** Returns when the work on a step began, Unix time in ms; null: unknown; undefined: nobody works on it. */
+function sinceOf({ id }: StepFacts, isCurrent: boolean, session: SessionState): number | null | undefined {
+  const { running, step, agents, ended } = session
+  if (ended !== null) return undefined
+  if (isCurrent) return running?.startedAt ?? step?.since ?? null
+  return agents.find(({ instance }) => instance === id)?.since
+}
+
+/** @param since as from `sinceOf` */
+function rowOf(facts: StepFacts, record: StepRecord | undefined, since: number | null | undefined): BoardRow {
   const mark = record === undefined ? 'to-do' : MARKS[record.mark]
-  const since = session?.running?.startedAt ?? session?.step?.since ?? null
-  const isNow = session !== null && session.ended === null && mark === 'to-do'
+  const isNow = since !== undefined && mark === 'to-do'
   return {
     mark: isNow ? 'now' : mark,
     id: numberOf(facts),
     text: record === undefined || isNow ? facts.title : `${facts.title}${factsOfEnd(record)}`,
     who: [facts.engine, facts.model].filter(each => each !== null).join(' '),
-    since: isNow ? since : null,
+    since: since ?? null,
   }
 }
 

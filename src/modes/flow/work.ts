@@ -1,5 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
+import { countsAsRound, type RoundOutcome } from '../../core/events/outcome.ts'
 import { MOST_ANSWER_REFUSALS } from '../../core/rules/answer.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -72,6 +73,8 @@ export interface FlowWork {
   /** Index of the current step, from 0; the number of steps once all have ended. */
   at: number
   now: StepNow
+  /** Later steps that have begun beside an earlier one, by id; left out: none. */
+  beside?: Readonly<Record<string, StepNow>>
   /** Items of the loops that have begun, by step id. */
   items: Readonly<Record<string, Items>>
   /** Whether a person has decided to stop here. */
@@ -162,17 +165,17 @@ export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionSta
   if (step === undefined) return event.type === 'done-refused' ? { ...own, refused: event.detail } : own
   if (options.mode === 'mock') return foldShown(own, event)
   if (event.type === 'noted') return afterNote(own, event)
+  const other = besideIn(event, own, session)
+  if (other !== -1) return foldBeside(own, other, each => foldOther(each, event))
   switch (event.type) {
     case 'round-started':
       return withNow(own, { refused: null, inputCharacters: event.input.length })
     case 'answer-given':
-      return withNow(own, { answer: event.output, fields: comparedFields(event.value, step.id, options) })
     case 'answer-refused':
-      return withNow(own, { refused: event.problem, refusals: own.now.refusals + 1 })
     case 'output-kept':
-      return withNow(own, { output: event.output })
+      return foldAnswer(own, event)
     case 'round-ended':
-      return afterRound(counted(own, event.durationMs, event.tokens?.total ?? 0), event, session)
+      return afterRound(counted(own, event.durationMs, ownTokens(event, session)), event, session)
     case 'scope-left':
       // The scope of another step ends before this one begins.
       return event.name === step.id ? afterScope(own, event) : own
@@ -187,6 +190,81 @@ export function foldFlow(own: FlowWork, event: SessionEvent, session: SessionSta
     default:
       return own
   }
+}
+
+/** Returns the index of the later step whose work an event reports, beside the current one; -1: none. */
+function besideIn(event: SessionEvent, { options: { steps }, at }: FlowWork, session: SessionState): number {
+  const id = idIn(event, session)
+  return id === null ? -1 : steps.findIndex((step, index) => index > at && step.id === id)
+}
+
+function idIn(event: SessionEvent, { agents }: SessionState): string | null {
+  const atWork = (id: string) => (agents.some(({ instance }) => instance === id) ? id : null)
+  switch (event.type) {
+    case 'agent-started':
+      return event.door === 'template' ? event.instance : null
+    case 'agent-ended':
+      return event.outcome === undefined ? null : event.instance
+    case 'answer-given':
+    case 'answer-refused':
+      return atWork(event.name.replace(/~\d+$/, ''))
+    case 'output-kept':
+      return atWork(event.output.name)
+    default:
+      return null
+  }
+}
+
+/** Returns the workflow as a later step sees it that works beside the current one. */
+export function seenBeside(own: FlowWork, at: number): FlowWork {
+  return { ...own, at, now: own.beside?.[own.options.steps[at]?.id ?? ''] ?? FIRST_TRY }
+}
+
+/** Changes a later step as if it were the current one. */
+function foldBeside(own: FlowWork, at: number, change: (own: FlowWork) => FlowWork): FlowWork {
+  const changed = change(seenBeside(own, at))
+  const id = own.options.steps[at]?.id ?? ''
+  return { ...changed, at: own.at, now: own.now, beside: { ...own.beside, [id]: changed.now } }
+}
+
+function foldOther(own: FlowWork, event: SessionEvent): FlowWork {
+  switch (event.type) {
+    case 'agent-started':
+      return withNow(own, { refused: null })
+    case 'agent-ended': {
+      const { outcome, durationMs, tokens } = event
+      const after = counted(own, durationMs, tokens?.total ?? 0)
+      // Otherwise it is asked for again, alone or beside another one.
+      const counts = outcome !== undefined && outcome.class !== 'interrupted' && countsAsRound(outcome.class, true)
+      return counts ? afterTurn(after, outcome, '') : after
+    }
+    case 'answer-given':
+    case 'answer-refused':
+    case 'output-kept':
+      return foldAnswer(own, event)
+    default:
+      return own
+  }
+}
+
+function foldAnswer(own: FlowWork, event: EventOf<'answer-given' | 'answer-refused' | 'output-kept'>): FlowWork {
+  const { options, at, now } = own
+  switch (event.type) {
+    case 'answer-given': {
+      const fields = comparedFields(event.value, options.steps[at]?.id ?? '', options)
+      return withNow(own, { answer: event.output, fields })
+    }
+    case 'answer-refused':
+      return withNow(own, { refused: event.problem, refusals: now.refusals + 1 })
+    case 'output-kept':
+      return withNow(own, { output: event.output })
+  }
+}
+
+/** Returns the tokens of a round without those of the steps beside it. */
+function ownTokens({ tokens }: EventOf<'round-ended'>, { running }: SessionState): number {
+  const others = (running?.agentsEnded ?? []).reduce((sum, each) => sum + (each.tokens ?? 0), 0)
+  return Math.max(0, (tokens?.total ?? 0) - others)
 }
 
 function withNow(own: FlowWork, more: Partial<StepNow>): FlowWork {
@@ -222,10 +300,12 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   const open = openAgain(own)
   const first = own.steps.findIndex((_, at) => open.has(at))
   const { now } = own
-  if (first === -1) return { ...withNow(own, { failures: 0, missed: 0 }), isStopped: false, refused: null }
+  const beside = own.beside && Object.entries(own.beside).map(([id, each]) => [id, { ...each, failures: 0 }] as const)
+  const again = { ...own, ...(beside && { beside: Object.fromEntries(beside) }) }
+  if (first === -1) return { ...withNow(again, { failures: 0, missed: 0 }), isStopped: false, refused: null }
   const { failed, wanted } = now
   return {
-    ...own,
+    ...again,
     steps: own.steps.map((record, at) => (open.has(at) ? { ...record, mark: 'to-do', why: null } : record)),
     at: first,
     now: { ...FIRST_TRY, ...(first === own.at ? { failed, wanted } : {}) },
@@ -270,7 +350,14 @@ function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
   )
   if (mark === 'failed' && !options.continueOnError && options.steps[own.at]?.continueOnError !== true) return ended
   const next = ended.steps.findIndex((record, at) => at > own.at && record.mark === 'to-do')
-  return { ...ended, at: next === -1 ? options.steps.length : next, now: FIRST_TRY }
+  return atStep(ended, next === -1 ? options.steps.length : next)
+}
+
+/** Moves to a step, which may have worked already, beside an earlier one. */
+function atStep(own: FlowWork, at: number): FlowWork {
+  const { now } = seenBeside(own, at)
+  const { [own.options.steps[at]?.id ?? '']: _, ...beside } = own.beside ?? {}
+  return { ...own, at, now, ...(own.beside && { beside }) }
 }
 
 /** A replay decides nothing: it counts the shown parts. */
@@ -326,7 +413,10 @@ function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, 
   const words = running?.lastWords ?? ''
   if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0), words })
   if (windingDown === 'round') return tryFailed(own, outcome.message ?? 'It ran into its timeout.')
-  if (outcome.class === 'interrupted') return own
+  return outcome.class === 'interrupted' ? own : afterTurn(own, outcome, words)
+}
+
+function afterTurn(own: FlowWork, outcome: RoundOutcome, words: string): FlowWork {
   if (outcome.class !== 'worked') return tryFailed(own, outcome.message ?? `The round ended: ${outcome.class}.`)
   const { refused, refusals } = own.now
   if (refused === null) return withNow(own, { hasWorked: true, words })

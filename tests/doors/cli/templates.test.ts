@@ -33,7 +33,7 @@ test('the templates are listed with the one that is chosen, and another one can 
           codemachine change "…"
   agent   one agent does one thing, and its answer is printed
           codemachine --agent <name> "…"
-  flow    the steps of a workflow file, one after the other
+  flow    the steps of a workflow file
           codemachine flow run <file>
   team    a new project: planned in steps, worked on, tested and reviewed, with secrets that no model sees
           codemachine team "…"

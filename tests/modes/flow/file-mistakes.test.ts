@@ -104,6 +104,13 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     'x.toml:10:13: workflow.steps[1].for_each: there is no step "one"; use the id of an earlier step',
   ],
   [
+    'needs of a later step, of itself, and of one that is not there',
+    `${AGENT}[[workflow.steps]]\nid = "one"\nagent = "commit"\nneeds = ["two", "one", "on"]\n[[workflow.steps]]\nid = "two"\nagent = "commit"\n`,
+    'x.toml:6:10: workflow.steps[0].needs[0]: step "two" comes later (it is step 2); move it before this one',
+    'x.toml:6:17: workflow.steps[0].needs[1]: step "one" cannot use its own result; use an earlier step',
+    'x.toml:6:24: workflow.steps[0].needs[2]: there is no step "on"; the nearest is "one"',
+  ],
+  [
     'a loop that is a number',
     `${STEP}agent = "commit"\nfor_each = 3\n`,
     'x.toml:6:12: workflow.steps[0].for_each: is 3; use "{{steps.ID.answer.FIELD}}", another reference, or a list of at most 100 texts',

@@ -72,6 +72,7 @@ test('the newer form is read with every value at its place', () => {
     file: 'commit.workflow.toml',
     form: 'newer',
     mock: true,
+    parallel: null,
     engines: {
       codex: { bin: { value: 'codex', place: 'engines.codex.bin', line: 7, column: 7 }, args: ['--color=never'] },
       codemachine: { bin: null, args: [] },

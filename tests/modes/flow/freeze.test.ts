@@ -97,6 +97,7 @@ function fileOf(steps: readonly StepWords[], vars: Readonly<Record<string, FileV
     file: FILE,
     form: 'newer',
     mock: true,
+    parallel: null,
     engines: { codex: { bin: null, args: [] }, codemachine: { bin: null, args: [] } },
     workflows: [{ place: 'workflow', line: 8, column: 1, name: 'commit_flow', description: null, steps: fileSteps }],
     vars: new Map(Object.entries(vars).map(([name, value], at) => [name, placed(value, `vars.${name}`, 900 + at, 1)])),

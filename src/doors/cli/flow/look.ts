@@ -192,7 +192,7 @@ export async function flowShow(context: CliContext, typed: string, flags: FlowLo
 
 /** A step in lines; `input` as it is written, with the names in it. */
 function linesOfStep(step: FlowStep, input: string | null, count: number): string[] {
-  const { index, id, description, work, verify, retries, approve, timeoutMs, when, readOnly } = step
+  const { index, id, description, work, verify, retries, approve, timeoutMs, when, readOnly, needs } = step
   const [files, items] = [filesOf(step), wordsForEach(step)]
   const terms = [
     ...(retries === 0 ? [] : [`tried again ${retries === 1 ? 'once' : `up to ${retries} times`}`]),
@@ -206,6 +206,7 @@ function linesOfStep(step: FlowStep, input: string | null, count: number): strin
     `  id        ${id}`,
     ...(work.kind === 'command' ? [] : linesOfAgent(work)),
     ...(items === null ? [] : [`  for each  ${[items].flat().join(', ')}`]),
+    ...(needs === undefined ? [] : [`  needs     ${needs.join(', ') || 'no other step'}`]),
     ...(when === null ? [] : [`  when      ${when.text}`]),
     ...verify.map(line => `  verify    ${line}`),
     ...(terms.length === 0 ? [] : [`  terms     ${terms.join(', ')}`]),

@@ -186,13 +186,14 @@ function dryRun(context: CliContext, { plan, from, flags, remarks }: FlowRun): n
 }
 
 function linesOfDryStep(
-  { index, title, commandLine, input, verify, when, forEach, outputs }: DryStep,
+  { index, title, commandLine, input, verify, needs, when, forEach, outputs }: DryStep,
   count: number,
 ): string[] {
   return [
     `Step ${index}/${count}: ${oneLine(title, 200)}`,
     `  ${commandLine}`,
     ...(forEach === null ? [] : [`  for each of ${[forEach].flat().join(', ')}`]),
+    ...(needs === null ? [] : [`  needs ${needs.join(', ') || 'no other step'}`]),
     ...(when === null ? [] : [`  only when ${when}`]),
     ...(input === null ? [] : [`  input, ${formatCount(input.length, 'character')}:`, ...indented(input)]),
     ...verify.map(line => `  verified by ${line}`),

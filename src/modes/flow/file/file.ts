@@ -51,6 +51,8 @@ export interface FlowFile {
   form: 'newer' | 'older'
   /** Whether to replay if no flag decides; null: the file does not say. */
   mock: boolean | null
+  /** Most steps at work at the same time; null: the file does not say. */
+  parallel: number | null
   engines: Readonly<Record<'codex' | 'codemachine', FileEngine>>
   /** At least one, in the order of the file. */
   workflows: readonly FileWorkflow[]
@@ -212,6 +214,7 @@ class FileReader {
       file,
       form: this.#has('workflow') ? 'newer' : 'older',
       mock: defaults?.mock ?? null,
+      parallel: defaults?.max_parallel ?? null,
       engines: {
         codex: { bin: this.#placed(engines?.codex?.bin, 'engines', 'codex', 'bin'), args },
         codemachine: { bin: this.#placed(engines?.codemachine?.bin, 'engines', 'codemachine', 'bin'), args: [] },
@@ -356,6 +359,9 @@ class FileReader {
     const condition = step.when === undefined ? null : parseCondition(step.when)
     if (condition !== null) note(['when'], condition)
     const forEach = this.#forEach(step, work, path, note)
+    const needs = (step.needs ?? []).filter(each => each !== undefined)
+    for (const [index, each] of needs.entries())
+      references.push({ value: { step: each, part: 'output', field: [] }, ...this.#at(...path, 'needs', index) })
     if (step.sandbox !== undefined && work.kind === 'agent' && work.engine === 'codemachine') {
       const why = 'a step of the engine codemachine must be able to write its tasks.json'
       this.#add(this.#at(...path, 'sandbox'), `${why}; leave sandbox out, or write engine = "codex"`)
@@ -373,6 +379,7 @@ class FileReader {
       ...(step.continue_on_error === true ? { continueOnError: true as const } : {}),
       readOnly: step.sandbox !== undefined,
       ...(forEach === null ? {} : { forEach }),
+      ...(step.needs === undefined ? {} : { needs }),
       output: this.#outputs(step, work, path),
       references,
     }

@@ -111,6 +111,7 @@ const stepEntries = {
     v.union([v.string(), v.pipe(v.array(v.string()), v.maxLength(MOST_ITEMS))]),
     v.description(`"{{steps.ID.answer.FIELD}}", another reference, or a list of at most ${MOST_ITEMS} texts`),
   ),
+  needs: v.pipe(v.array(line('the id of an earlier step, such as "test"', 200)), v.maxLength(100)),
   sandbox: oneOf(['read-only']),
   output: v.union([output, v.pipe(v.array(output), v.maxLength(MOST_OUTPUTS))]),
 }
@@ -149,7 +150,7 @@ export const flowFileSchema = table(
   {
     name: line('a name on one line, such as "commit_flow"', 100),
     include: v.pipe(v.array(filePath('common.workflow.toml')), v.maxLength(MOST_INCLUDED)),
-    defaults: table({ engine, mock: trueOrFalse }),
+    defaults: table({ engine, mock: trueOrFalse, max_parallel: wholeNumber(1, 8) }),
     engines: table(
       {
         codex: table({ bin, args: v.pipe(v.array(argument), v.maxLength(100)) }, { hints: { env: ENV } }),
@@ -196,6 +197,7 @@ export const flowFileSchema = table(
       step: 'begin each step with a line [[workflow.steps]]',
       engine: 'it belongs below a line [defaults]',
       mock: 'it belongs below a line [defaults]',
+      max_parallel: 'it belongs below a line [defaults]',
     },
   },
 )

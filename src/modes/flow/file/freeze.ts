@@ -122,6 +122,7 @@ class Freezing {
       description,
       steps,
       values: Object.fromEntries(values),
+      ...(this.#file.parallel === null ? {} : { maxParallel: this.#file.parallel }),
       sources: [...new Map([[path, source.sha256], ...sources])].map(([each, sha256]) => ({ path: each, sha256 })),
     }
     if (this.#mistakes.size === 0 && isTooLarge(plan)) {

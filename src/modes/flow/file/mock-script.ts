@@ -431,6 +431,8 @@ export interface DryStep {
   input: string | null
   /** Commands that must pass. */
   verify: readonly string[]
+  /** Ids of the steps that it waits for; null: all before it. */
+  needs: readonly string[] | null
   /** Its condition as written; null: none. */
   when: string | null
   /** What it is repeated for; null: it runs once. */
@@ -451,6 +453,7 @@ export function dryRunOf({ steps, values }: Pick<FlowPlan, 'steps' | 'values'>, 
     input:
       step.work.kind === 'agent' ? step.work.input.map(part => textOf(part, known) ?? written(part)).join('') : null,
     verify: step.verify,
+    needs: step.needs ?? null,
     when: step.when?.text ?? null,
     forEach: wordsForEach(step),
     outputs: filesOf(step).map(({ path }) => path),

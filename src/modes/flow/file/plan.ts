@@ -159,6 +159,8 @@ export interface FlowStep {
   continueOnError?: true
   /** Whether it may write nothing at all. */
   readOnly: boolean
+  /** Ids of the steps before it, if the file says them; steps whose needs have ended run side by side. Left out: all before it. */
+  needs?: readonly string[]
   /** What it is repeated for: texts, or the source of a list; left out: it runs once. */
   forEach?: readonly string[] | Reference
   /** Its item and the number of it, from 1, of a step that a loop made. */
@@ -261,6 +263,8 @@ export interface FlowPlan {
   description: string | null
   steps: readonly FlowStep[]
   values: Readonly<Record<string, FrozenValue>>
+  /** Most steps at work at the same time; left out: 2. */
+  maxParallel?: number
   /** Files that were read, relative to the work directory or absolute, with the hash of their bytes (hex). */
   sources: readonly { path: string; sha256: string }[]
 }
@@ -428,7 +432,7 @@ export function factsOf(step: FlowStep): StepFacts {
     engine: isAgent ? work.engine : 'command',
     agent: isAgent ? work.agent : null,
     model: isAgent ? work.model : null,
-    needs: neededSteps(step),
+    needs: [...new Set([...(step.needs ?? []), ...neededSteps(step)])],
     retries,
     rounds: isAgent && work.engine === 'codemachine' ? work.rounds : 1,
     path: pathsOf(step),

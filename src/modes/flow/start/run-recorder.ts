@@ -1,7 +1,7 @@
 import { messageOf } from '../../../base/errors.ts'
 import { memberOf, parsedOrNull } from '../../../base/json.ts'
 import { truncate } from '../../../base/text.ts'
-import type { LiveEvent, Recorded } from '../../../core/events/events.ts'
+import type { LiveEvent, Recorded, RecordedOf } from '../../../core/events/events.ts'
 import type { Output } from '../../../core/rules/outputs.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { ExecJson } from '../../../engines/exec/exec-json.ts'
@@ -70,16 +70,18 @@ export class RunRecorder implements SessionRecorder {
   #work: FlowWork | null = null
   #plan: FlowPlan | null = null
   #open: OpenStep | null = null
+  /** Files of the steps that work beside the current one, by id. */
+  readonly #beside = new Map<string, OpenStep>()
   #queue: Promise<void> = Promise.resolve()
   #waiting = 0
   #isLate = false
-  /** Round of the incoming lines, and their converter to `codex exec` form. */
-  #round = 0
-  #lines = new ExecJson()
-  /** For the current step: ends of its commands, a person's approval, and its agent's last message. */
+  /** Round of the incoming lines, and their converter to `codex exec` form, by the id of a step beside; empty: the current one. */
+  readonly #lines = new Map<string, { round: number; lines: ExecJson }>()
+  /** For the current step: ends of its commands, and a person's approval. */
   #verified = new Map<string, number>()
   #approved: boolean | undefined
-  #lastMessage: string | null = null
+  /** Last messages of the agents of steps, by id. */
+  readonly #lastMessages = new Map<string, string>()
 
   constructor(options: RunRecorderOptions) {
     this.#options = options
@@ -93,6 +95,8 @@ export class RunRecorder implements SessionRecorder {
     this.#session = state.id
     const told = describeEvent(event, state)
     if (event.type === 'round-started' || event.type === 'step-started') this.#do(() => this.#openStep(before.at, next))
+    if (event.type === 'agent-started') this.#do(() => this.#openBeside(event, next))
+    const instance = 'instance' in event ? event.instance : undefined
     if (event.type === 'command-ran' && event.exitCode !== null) this.#verified.set(event.name, event.exitCode)
     // The gates of a scope are its step's verification.
     if (event.type === 'gate-ended' && event.scope !== undefined && event.exitCode !== null)
@@ -100,8 +104,9 @@ export class RunRecorder implements SessionRecorder {
     if (event.type === 'decision-made' && event.id.startsWith(APPROVE)) this.#approved = event.choice === 'accept'
     if (told !== null) {
       const lines = [told.text, ...told.more.map(line => `  ${line}`)].map(line => line.trimEnd())
-      this.#add('log', `${formatTime(Date.parse(event.at))}  ${lines.join('\n')}\n`)
+      this.#add('log', `${formatTime(Date.parse(event.at))}  ${lines.join('\n')}\n`, instance)
     }
+    if (event.type === 'agent-ended') this.#do(() => this.#closeBeside(event.instance))
     if (before.steps === next.steps) return
     const open = new Set(before.options.steps.filter((_, at) => before.steps[at]?.mark === 'to-do').map(({ id }) => id))
     for (const [index, record] of next.steps.entries())
@@ -110,17 +115,20 @@ export class RunRecorder implements SessionRecorder {
 
   live(_: LiveEvent): void {}
 
-  /** Records an engine's line, without secrets. */
-  record(round: number, line: string): void {
-    if (round !== this.#round) this.#lines = new ExecJson()
-    this.#round = round
-    const lines = this.#lines.lines(line)
-    for (const each of lines) this.#lastMessage = messageIn(each) ?? this.#lastMessage
-    if (lines.length > 0) this.#add('recording', `${lines.join('\n')}\n`)
+  /** Records an engine's line, without secrets. `beside`: the id of a step beside the current one. */
+  record(round: number, line: string, beside?: string): void {
+    const known = this.#lines.get(beside ?? '')
+    const of = known?.round === round ? known : { round, lines: new ExecJson() }
+    this.#lines.set(beside ?? '', of)
+    const lines = of.lines.lines(line)
+    const id = beside ?? this.#work?.options.steps[this.#work.at]?.id ?? ''
+    for (const message of lines.map(messageIn)) if (message !== null) this.#lastMessages.set(id, message)
+    if (lines.length > 0) this.#add('recording', `${lines.join('\n')}\n`, beside)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#do(() => this.#close())
+    for (const id of this.#beside.keys()) this.#do(() => this.#closeBeside(id))
     await this.#queue
   }
 
@@ -153,24 +161,43 @@ export class RunRecorder implements SessionRecorder {
     const step = this.#plan === null ? undefined : stepsNow(this.#plan, work)[at]
     if (step === undefined || this.#open?.step.id === step.id) return
     await this.#close()
+    this.#open = await this.#filesOf(step, work)
+  }
+
+  async #openBeside({ instance: id, door }: RecordedOf<'agent-started'>, work: FlowWork): Promise<void> {
+    const step = this.#plan?.steps.find(each => each.id === id)
+    if (step !== undefined && door === 'template') this.#beside.set(id, await this.#filesOf(step, work))
+  }
+
+  async #closeBeside(id: string): Promise<void> {
+    const open = this.#beside.get(id)
+    this.#beside.delete(id)
+    await open?.recording[Symbol.asyncDispose]()
+    await open?.log[Symbol.asyncDispose]()
+  }
+
+  /** Opens the files of a step, and writes their first lines. */
+  async #filesOf(step: FlowStep, work: FlowWork): Promise<OpenStep> {
     const { directory } = this.#options.records
     const isReplay = step.work.kind === 'agent' && step.work.engine === 'mock'
     const log = await RuntimeFile.log(directory, step, this.#onProblem)
     const recording = await (isReplay
       ? RuntimeFile.none(this.#onProblem)
       : RuntimeFile.recording(directory, step, this.#session, this.#onProblem))
-    this.#open = { step, recording, log }
     await log.add(`== ${this.#session}: step ${step.index}/${this.#plan?.steps.length} ${step.id}\n`)
     // Its last line may be incomplete.
     if (recording.goesOn) await recording.add('\n')
     else await recording.add(`${firstLine(await this.#headerOf(step, work))}\n`)
+    return { step, recording, log }
   }
 
   #finish(at: number, record: StepRecord, work: FlowWork): void {
-    const [verified, approved, lastMessage] = [this.#verified, this.#approved, this.#lastMessage]
+    const [verified, approved] = [this.#verified, this.#approved]
+    const id = work.options.steps[at]?.id ?? ''
+    const lastMessage = this.#lastMessages.get(id) ?? null
+    this.#lastMessages.delete(id)
     this.#verified = new Map()
     this.#approved = undefined
-    this.#lastMessage = null
     const title = titleOf(work, at + 1)
     this.#do(async () => {
       await this.#openStep(at, work)
@@ -234,7 +261,8 @@ export class RunRecorder implements SessionRecorder {
     await open?.log[Symbol.asyncDispose]()
   }
 
-  #add(to: 'log' | 'recording', text: string): void {
+  /** @param id that of a step beside the current one; unknown or undefined: the current one */
+  #add(to: 'log' | 'recording', text: string, id?: string): void {
     if (this.#waiting + text.length > MOST_WAITING) {
       if (!this.#isLate) this.#onProblem('The disk is too slow, so lines are missing in .codex-flow/runtime.')
       this.#isLate = true
@@ -243,7 +271,7 @@ export class RunRecorder implements SessionRecorder {
     this.#waiting += text.length
     this.#do(async () => {
       this.#waiting -= text.length
-      await this.#open?.[to].add(text)
+      await (this.#beside.get(id ?? '') ?? this.#open)?.[to].add(text)
     })
   }
 
