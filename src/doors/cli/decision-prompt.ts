@@ -13,7 +13,7 @@ import { writableIn } from '../../workspace/git/find-git.ts'
 import type { CliContext } from '../screen/cli-context.ts'
 import type { HiddenText, TakenBack } from '../screen/terminal/hidden-field.ts'
 import { wantsColour } from './flags.ts'
-import { warnOn } from './output.ts'
+import { warnOn } from './warn-on.ts'
 
 /**
  * Has the person at a plain terminal decide in a line: the number or the id of a choice, and behind it what they say with

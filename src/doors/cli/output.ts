@@ -13,6 +13,7 @@ import type { CliContext, Display } from '../screen/cli-context.ts'
 import { paintTone, plainView } from '../screen/plain-view.ts'
 import { columnsOf, DecisionPrompt } from './decision-prompt.ts'
 import { type RunFlags, wantsColour, wantsScreen } from './flags.ts'
+import { warnOn } from './warn-on.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
 export function jsonView(write: (text: string) => void): View {
@@ -88,11 +89,6 @@ export function sayWorktree(
 ): void {
   if (worktree === null) return
   stderr.write(`codemachine: ${id} is of the worktree ${worktree}, in ${oneLine(records.directory, 500)}.\n`)
-}
-
-/** Writes warnings on stderr, each in one line. */
-export function warnOn({ stderr }: Pick<CliContext, 'stderr'>): (warning: string) => void {
-  return warning => void stderr.write(`codemachine: ${oneLine(warning, 2_000)}\n`)
 }
 
 /** Opens a page of a directory in the person's browser; where there is no desktop, or it fails, says so on stderr. */

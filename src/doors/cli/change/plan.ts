@@ -15,7 +15,7 @@ import { openRunning } from '../commands/ask.ts'
 import { type Asked, editFirst, readAsked, versionOf as versionEdited, withEdited } from '../commands/decide.ts'
 import { diffOn, markdownOn } from '../decision-prompt.ts'
 import { type LookFlags, readText } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** What may be said of `codemachine plan`. */
 export interface PlanFlags extends LookFlags {

@@ -16,8 +16,9 @@ import { oneLine, safeText, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { confirmGoal, shownGoal } from '../confirm-goal.ts'
 import { type RunFlags, readText } from '../flags.ts'
-import { askEach, askWhich, askYesOrNo, inColumns, isAsked, warnOn } from '../output.ts'
+import { askEach, askWhich, askYesOrNo, inColumns, isAsked } from '../output.ts'
 import { runOptionsOf } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 import { run } from './run.ts'
 
 interface AdoptFlags extends RunFlags {

@@ -17,8 +17,9 @@ import { safeText } from '../../../tell/words/safe-text.ts'
 import { scopeFolder, sessionFolder } from '../../../workspace/memory/memory-paths.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, printDone, type RunFlags, readText } from '../flags.ts'
-import { inColumns, warnOn } from '../output.ts'
+import { inColumns } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** What is asked of an agent on the command line. */
 export interface AskedAgent {

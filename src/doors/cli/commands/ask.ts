@@ -17,7 +17,7 @@ import {
   readText,
   wantsColour,
 } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** A command that asks something of the codemachine that runs in the work directory. */
 export interface RunningCommand {

@@ -6,7 +6,8 @@ import { openRecords } from '../../../session/records/records.ts'
 import { shortHash } from '../../../workspace/git/commits.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { orUnwritable, warnOn } from '../output.ts'
+import { orUnwritable } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface CertificateFlags extends LookFlags {
   /** As typed; left out, or `-`: stdout. */

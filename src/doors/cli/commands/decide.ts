@@ -16,7 +16,7 @@ import { plansOf } from '../../../tell/words/work.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { editOnTerminal, givesSecret, markdownOn, problemOfSecretAnswer } from '../decision-prompt.ts'
 import { type LookFlags, readText } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 import { openRunning } from './ask.ts'
 
 const TITLE_CHARS = 200

@@ -13,8 +13,9 @@ import type { ProvedGate } from '../../../project/worktrees/prove-merge.ts'
 import { safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf } from '../flags.ts'
-import { askYesOrNo, inColumns, warnOn } from '../output.ts'
+import { askYesOrNo, inColumns } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface LandFlags extends DirectoryFlags {
   queue?: true

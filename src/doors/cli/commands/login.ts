@@ -4,7 +4,7 @@ import { afterLogin, afterLogout, beforeLogin, roundsUse, withoutLogin } from '.
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askKey, logInOnTerminal } from '../../screen/login-terminal.ts'
 import { type LookFlags, printDone } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface LoginFlags extends Pick<LookFlags, 'json'> {
   deviceAuth?: true

@@ -49,7 +49,8 @@ import { type SessionReport, standingInWords, statusLines } from '../../../tell/
 import type { CliContext } from '../../screen/cli-context.ts'
 import { plainView } from '../../screen/plain-view.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
-import { inColumns, jsonView, PacedOutput, sayWorktree, warnOn } from '../output.ts'
+import { inColumns, jsonView, PacedOutput, sayWorktree } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 const GOAL_CHARS = 80
 

@@ -14,7 +14,8 @@ import { wordsForPublished } from '../../../tell/words/published.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { askWhich, askYesOrNo, isAsked, sayWorktree, warnOn } from '../output.ts'
+import { askWhich, askYesOrNo, isAsked, sayWorktree } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface PublishFlags extends LookFlags {
   draft?: true

@@ -7,7 +7,7 @@ import { formatDayAndTime } from '../../../tell/words/numbers.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags, printDone, readText } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
 const NEWEST = 20

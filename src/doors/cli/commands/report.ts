@@ -17,7 +17,8 @@ import { writableIn } from '../../../workspace/git/find-git.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { paintTone } from '../../screen/plain-view.ts'
 import { directoryOf, type LookFlags, wantsColour } from '../flags.ts'
-import { openInBrowser, sayWorktree, warnOn } from '../output.ts'
+import { openInBrowser, sayWorktree } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 export interface ReportFlags extends LookFlags {
   html?: true

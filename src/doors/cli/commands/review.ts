@@ -19,8 +19,8 @@ import { safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { plainView } from '../../screen/plain-view.ts'
 import { type DirectoryFlags, directoryOf, readText } from '../flags.ts'
-import { warnOn } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** What a reviewer answered, as `codemachine review` prints it. */
 function answerLines({ verdict, summary, findings }: ReviewAnswer): string[] {

@@ -14,8 +14,9 @@ import { readSpecification, type Specification } from '../../../workspace/memory
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { startScreen } from '../../screen/host/screen-home.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
-import { askYesOrNo, observerOn, warnOn, whereShown } from '../output.ts'
+import { askYesOrNo, observerOn, whereShown } from '../output.ts'
 import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 /**
  * `codemachine [goal]`: a session for the goal, then one for each prompt that waits. Without a goal, the session that

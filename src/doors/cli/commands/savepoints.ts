@@ -35,7 +35,8 @@ import type { SavepointWriter } from '../../../workspace/savepoints/savepoint-wr
 import type { CliContext } from '../../screen/cli-context.ts'
 import { openTheme, type Role, type Theme } from '../../screen/terminal/theme.ts'
 import { directoryOf, type LookFlags, printDone, wantsColour, wantsScreen } from '../flags.ts'
-import { PacedOutput, warnOn } from '../output.ts'
+import { PacedOutput } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** A savepoint as `savepoints --json` shows it. */
 interface ListedSavepoint {

@@ -9,7 +9,7 @@ import { formatDayAndTime, formatMoment } from '../../../tell/words/numbers.ts'
 import { oneLine, titleLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 import { openHere, promptTyped, type QueueAddFlags } from './ask.ts'
 
 /** `codemachine schedule add`. */

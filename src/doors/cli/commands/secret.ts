@@ -19,7 +19,8 @@ import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { askValue } from '../decision-prompt.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, printDone, readBytes } from '../flags.ts'
-import { inColumns, warnOn } from '../output.ts'
+import { inColumns } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 /** What may be said to `secret set`, as typed. */
 interface SecretSetFlags extends LookFlags {

@@ -9,8 +9,9 @@ import { openRecords } from '../../../session/records/records.ts'
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { askEach, orUnwritable, warnOn } from '../output.ts'
+import { askEach, orUnwritable } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface CertificateFlags extends LookFlags {
   codexBin?: string

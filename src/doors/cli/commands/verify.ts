@@ -5,8 +5,8 @@ import { describeVerification } from '../../../project/proof/verify-words.ts'
 import { openRecords } from '../../../session/records/records.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { directoryOf, type LookFlags } from '../flags.ts'
-import { warnOn } from '../output.ts'
 import { listenersOn } from '../run-options.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface VerifyFlags extends LookFlags {
   codexBin?: string

@@ -35,7 +35,8 @@ import type { CliContext } from '../../screen/cli-context.ts'
 import { showEvents } from '../commands/look.ts'
 import { type ReportFlags, report } from '../commands/report.ts'
 import type { FleetFlags } from '../flags.ts'
-import { inColumns, warnOn } from '../output.ts'
+import { inColumns } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface LookFlags extends FleetFlags {
   json?: true

@@ -12,7 +12,8 @@ import { formatCost, formatCount, formatTokens } from '../../../tell/words/numbe
 import { oneLine } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import type { FleetFlags } from '../flags.ts'
-import { inColumns, warnOn } from '../output.ts'
+import { inColumns } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 import { typed } from './submit.ts'
 
 /** Flags of `codemachine fleet setup`, as typed. */

@@ -10,7 +10,7 @@ import { formatCount } from '../../../tell/words/numbers.ts'
 import { oneLine, safeText } from '../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../screen/cli-context.ts'
 import { type FleetFlags, readText } from '../flags.ts'
-import { warnOn } from '../output.ts'
+import { warnOn } from '../warn-on.ts'
 
 interface TellFlags extends FleetFlags {
   json?: true

@@ -5,7 +5,8 @@ import { openRecords, type Records } from '../../../../session/records/records.t
 import { oneLine, titleLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type DirectoryFlags, directoryOf, wantsScreen } from '../../flags.ts'
-import { askWhich, inColumns, warnOn } from '../../output.ts'
+import { askWhich, inColumns } from '../../output.ts'
+import { warnOn } from '../../warn-on.ts'
 
 /**
  * `codemachine attach [session]`: the screen on a session that a runner works on without a terminal, or on another one.

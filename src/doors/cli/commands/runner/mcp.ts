@@ -2,7 +2,7 @@ import { followNamedFleet } from '../../../../fleet/fleet.ts'
 import { settingsOf } from '../../../../project/open-run.ts'
 import { serveMcp } from '../../../mcp/server.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
-import { warnOn } from '../../output.ts'
+import { warnOn } from '../../warn-on.ts'
 
 /** Flags of `codemachine mcp`. */
 interface McpFlags {

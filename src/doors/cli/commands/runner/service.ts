@@ -17,7 +17,7 @@ import { formatTime } from '../../../../tell/words/numbers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../../flags.ts'
-import { warnOn } from '../../output.ts'
+import { warnOn } from '../../warn-on.ts'
 
 /** The variables that the service is given: where things are. Keys are not written into a file. */
 const KEPT_VARIABLES = ['PATH', 'CODEMACHINE_HOME', 'CODEX_HOME', 'CODEX_BIN', 'XDG_CONFIG_HOME', 'XDG_STATE_HOME']

@@ -11,7 +11,8 @@ import {
 } from '../../../../project/service/leftovers.ts'
 import { oneLine } from '../../../../tell/words/safe-text.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
-import { askEach, warnOn } from '../../output.ts'
+import { askEach } from '../../output.ts'
+import { warnOn } from '../../warn-on.ts'
 import { endService } from './service.ts'
 
 interface UninstallFlags {

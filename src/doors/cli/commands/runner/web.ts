@@ -24,7 +24,7 @@ import { oneLine } from '../../../../tell/words/safe-text.ts'
 import { writableIn } from '../../../../workspace/git/find-git.ts'
 import type { CliContext } from '../../../screen/cli-context.ts'
 import { type LookFlags, printDone } from '../../flags.ts'
-import { warnOn } from '../../output.ts'
+import { warnOn } from '../../warn-on.ts'
 
 /** Flags of `codemachine web`. */
 export interface WebFlags {
