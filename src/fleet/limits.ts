@@ -67,6 +67,53 @@ end $$;
 create trigger spend after update of progress on codemachine.session for each row execute function codemachine.spend();
 `
 
+/**
+ * Version 5: a row says when it was spent, so that the day of the limits may begin at another time.
+ * A row holds an hour, or the part of it since the day began.
+ */
+export const LIMITS_5 = `
+alter table codemachine.spent add column at timestamptz;
+update codemachine.spent set at = (day + (select day_begins from codemachine.term)) at time zone 'utc';
+alter table codemachine.spent drop column day, add primary key (at, team, session);
+
+drop function codemachine.today();
+create function codemachine.day_start() returns timestamptz
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select (((now() at time zone 'utc') - day_begins)::date + day_begins) at time zone 'utc' from codemachine.term
+$$;
+
+create or replace function codemachine.day_limits() returns table (team text, tokens float8, cost float8, used_tokens float8, used_cost float8,
+  is_full boolean, ends_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select d.team, d.tokens::float8, d.cost::float8, u.tokens::float8, u.cost::float8,
+    coalesce(u.tokens >= d.tokens, false) or coalesce(u.cost >= d.cost, false), codemachine.day_start() + interval '24 hours'
+  from codemachine.day_limit d, lateral (
+    select coalesce(sum(s.tokens), 0) as tokens, coalesce(sum(s.cost), 0) as cost from codemachine.spent s
+    where s.at >= codemachine.day_start() and d.team in ('', s.team)) u
+  where d.team = '' or codemachine.sees(d.team) order by d.team
+$$;
+
+create or replace function codemachine.prune(p_sessions text[]) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  delete from codemachine.spent where at < now() - interval '24 hours';
+  delete from codemachine.session where id in (select each.id from codemachine.prunable(0) as each) and id = any (p_sessions)
+$$;
+
+create or replace function codemachine.spend() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  more_tokens numeric := greatest(codemachine.amount(new.progress, 'tokens') - codemachine.amount(old.progress, 'tokens'), 0);
+  more_cost numeric := greatest(codemachine.amount(new.progress, 'cost') - codemachine.amount(old.progress, 'cost'), 0);
+begin
+  if more_tokens > 0 or more_cost > 0 then
+    insert into codemachine.spent as own (at, team, session, tokens, cost)
+      values (greatest(date_trunc('hour', now(), 'UTC'), codemachine.day_start()), new.team, new.id, more_tokens, more_cost)
+      on conflict (at, team, session) do update set tokens = own.tokens + excluded.tokens, cost = own.cost + excluded.cost;
+  end if;
+  return null;
+end $$;
+`
+
 /** What a team may spend in a day. Null: no limit. */
 export interface DayLimit {
   /** `''`: the whole fleet. */

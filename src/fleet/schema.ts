@@ -1,7 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import { type Database, packagePgBoss, type Sql } from './database.ts'
 import { FUNCTIONS_3 } from './functions.ts'
-import { type DayLimitChange, LIMITS_4, setDayLimits } from './limits.ts'
+import { type DayLimitChange, LIMITS_4, LIMITS_5, setDayLimits } from './limits.ts'
 
 /** Schemas of codemachine's and of pg-boss's tables. */
 export const SCHEMA = 'codemachine'
@@ -159,6 +159,7 @@ alter table ${SCHEMA}.session drop column queue;
 `,
   FUNCTIONS_3,
   LIMITS_4,
+  LIMITS_5,
 ]
 
 /** The results of the setup, a sentence each. */

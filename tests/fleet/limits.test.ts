@@ -26,8 +26,9 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
   /** As its worker reports: what it has used until now. */
   const uses = async ({ fleet }: FleetScene, taken: Taken, progress: object) =>
     await append(fleet.database, taken, 1, ['{}'], progress)
-  const day = async ({ fleet }: FleetScene, days: number) =>
-    await fleet.database.sql('update codemachine.spent set day = day + $1::int', [days])
+  /** As if it was spent so many hours earlier. */
+  const earlier = async ({ fleet }: FleetScene, hours: number) =>
+    await fleet.database.sql(`update codemachine.spent set at = at - $1::int * interval '1 hour'`, [hours])
 
   promise('N16', 'A team at its limit of the day starts nothing before the next day; what runs goes on')
   test('a team that has used its tokens waits for the next day, and others go on', async () => {
@@ -51,7 +52,7 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
     expect(late.stdout).toMatch(/The team shop has reached its limit of the day: no session starts before /)
     expect(late.exitCode).toBe(0)
     // The next day.
-    await day(scene, -1)
+    await earlier(scene, 24)
     expect((await status(scene)).limits).toMatchObject([{ usedTokens: 0, isFull: false }])
     expect((await scene.take()).id).toBe(second)
   })
@@ -86,6 +87,21 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
     await scene.end(taken)
     await scene.fleet.database.sql('select codemachine.prune(array[$1])', [taken.id])
     await expect(scene.take()).rejects.toThrow('Nothing waits.')
+  })
+
+  test('what was spent counts in one day, also when the day begins at another time from then on', async () => {
+    const scene = await opened('--tokens-per-day', '1k')
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString().slice(11, 16)
+    await scene.submit({})
+    await uses(scene, await scene.take(), { tokens: 1_000 })
+    for (const hours of [2, 20]) {
+      await scene.type('setup', '--day-begins', inHours(hours))
+      expect((await status(scene)).limits).toMatchObject([{ usedTokens: 1_000, isFull: true }])
+    }
+    // Two hours later that day is over.
+    await earlier(scene, 2)
+    await scene.type('setup', '--day-begins', inHours(0))
+    expect((await status(scene)).limits).toMatchObject([{ usedTokens: 0, isFull: false }])
   })
 
   test('the forecast says which sessions will wait for the next day', async () => {

@@ -65,9 +65,9 @@ describe.skipIf(!hasPostgres)(`a fleet that is set up${WITHOUT_POSTGRES}`, () =>
       const url = await cluster.database()
       await cluster.ask(url, readFileSync(new URL('../data/fleet-1.sql', import.meta.url), 'utf8'))
       await using database = await openDatabase(addressIn(url), { env: {}, most: 4 })
-      await expect(fleetTerms(database)).rejects.toThrow(/has schema version 1, but this codemachine needs version 4/)
+      await expect(fleetTerms(database)).rejects.toThrow(/has schema version 1, but this codemachine needs version 5/)
       const { done } = await setUp(database, { terms: {}, teams: [] })
-      expect(done).toContain('The schema codemachine was updated from version 1 to 4.')
+      expect(done).toContain('The schema codemachine was updated from version 1 to 5.')
       const terms = await fleetTerms(database)
       const queue = await openQueue(database, terms, () => {})
       await using fleet = { url, database, terms, queue, [Symbol.asyncDispose]: () => queue[Symbol.asyncDispose]() }
