@@ -99,11 +99,18 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   delete from codemachine.session where id in (select each.id from codemachine.prunable(0) as each) and id = any (p_sessions)
 $$;
 
+-- 0 after a report of an earlier worker, without such a number: nobody knows on which days all that was used.
+create function codemachine.more(before jsonb, after jsonb, name text) returns numeric
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case when before is null or before ? name
+    then greatest(codemachine.amount(after, name) - codemachine.amount(before, name), 0) else 0 end
+$$;
+
 create or replace function codemachine.spend() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  more_tokens numeric := greatest(codemachine.amount(new.progress, 'tokens') - codemachine.amount(old.progress, 'tokens'), 0);
-  more_cost numeric := greatest(codemachine.amount(new.progress, 'cost') - codemachine.amount(old.progress, 'cost'), 0);
+  more_tokens numeric := codemachine.more(old.progress, new.progress, 'tokens');
+  more_cost numeric := codemachine.more(old.progress, new.progress, 'cost');
 begin
   if more_tokens > 0 or more_cost > 0 then
     insert into codemachine.spent as own (at, team, session, tokens, cost)

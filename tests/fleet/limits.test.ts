@@ -104,8 +104,20 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
     expect((await status(scene)).limits).toMatchObject([{ usedTokens: 0, isFull: false }])
   })
 
+  test('of a session that began with an earlier codemachine only what it uses from now on counts', async () => {
+    const scene = await opened('--tokens-per-day', '9M')
+    await scene.submit({})
+    const taken = await scene.take()
+    // As an earlier worker reports.
+    await scene.happens(taken, created())
+    await uses(scene, taken, { tokens: 8_000_000, cost: 'much' })
+    expect((await status(scene)).limits).toMatchObject([{ usedTokens: 0, usedCost: 0 }])
+    await uses(scene, taken, { tokens: 8_000_050, cost: 2 })
+    expect((await status(scene)).limits).toMatchObject([{ usedTokens: 50, usedCost: 2 }])
+  })
+
   test('the forecast says which sessions will wait for the next day', async () => {
-    const scene = await opened('--tokens-per-day', 'shop=8k')
+    const scene = await opened('--team', 'shop', '--tokens-per-day', 'shop=5k')
     await scene.submit({ team: 'shop' })
     const taken = await scene.take()
     await scene.happens(taken, created())
@@ -119,8 +131,8 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
   })
 
   test('only the owner sets it, a member sees that of its team, and a mistake changes nothing', async () => {
-    const scene = await opened('--tokens-per-day', 'shop=5M', '--tokens-per-day', 'other=5M', '--tokens-per-day', '50M')
-    await cluster.ask(scene.fleet.url, 'create role codemachine_team_shop nologin').catch(() => {})
+    const teams = ['shop', 'other'].flatMap(team => ['--team', team, '--tokens-per-day', `${team}=5M`])
+    const scene = await opened(...teams, '--tokens-per-day', '50M')
     const member = await cluster.login('of_shop', 'in role codemachine_submit, codemachine_team_shop', scene.fleet.url)
     scene.place.env.CODEMACHINE_QUEUE = member.url
     expect((await status(scene)).limits.map(({ team }: { team: string }) => team)).toEqual(['', 'shop'])
