@@ -85,11 +85,13 @@ $$;
 create or replace function codemachine.day_limits() returns table (team text, tokens float8, cost float8, used_tokens float8, used_cost float8,
   is_full boolean, ends_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  with used as materialized (
+    select s.team, sum(s.tokens) as tokens, sum(s.cost) as cost from codemachine.spent s
+    where s.at >= codemachine.day_start() group by s.team)
   select d.team, d.tokens::float8, d.cost::float8, u.tokens::float8, u.cost::float8,
     coalesce(u.tokens >= d.tokens, false) or coalesce(u.cost >= d.cost, false), codemachine.day_start() + interval '24 hours'
   from codemachine.day_limit d, lateral (
-    select coalesce(sum(s.tokens), 0) as tokens, coalesce(sum(s.cost), 0) as cost from codemachine.spent s
-    where s.at >= codemachine.day_start() and d.team in ('', s.team)) u
+    select coalesce(sum(used.tokens), 0) as tokens, coalesce(sum(used.cost), 0) as cost from used where d.team in ('', used.team)) u
   where d.team = '' or codemachine.sees(d.team) order by d.team
 $$;
 

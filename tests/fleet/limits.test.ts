@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { dayLimits } from '../../src/fleet/limits.ts'
 import { append, type Taken } from '../../src/fleet/store.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { type PostgresCluster, startPostgres, WITHOUT_POSTGRES } from '../support/postgres.ts'
@@ -114,6 +115,22 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
     expect((await status(scene)).limits).toMatchObject([{ usedTokens: 0, usedCost: 0 }])
     await uses(scene, taken, { tokens: 8_000_050, cost: 2 })
     expect((await status(scene)).limits).toMatchObject([{ usedTokens: 50, usedCost: 2 }])
+  })
+
+  test('many limits cost no more than one: what was spent is read once', async () => {
+    const teams = ['a', 'b', 'c', 'd'].flatMap(team => ['--team', team, '--tokens-per-day', `${team}=1k`])
+    const { fleet } = await opened('--tokens-per-day', '9k', ...teams)
+    await fleet.database.sql(
+      `insert into codemachine.spent (at, team, session, tokens, cost)
+       select now(), team, n::text, 1, 0 from unnest('{a,b,c,d}'::text[]) as team, generate_series(1, 100) as n`,
+    )
+    await fleet.database.transaction(async sql => {
+      expect((await dayLimits(sql)).map(({ usedTokens }) => usedTokens)).toEqual([400, 100, 100, 100, 100])
+      const [{ read } = { read: 0 }] = await sql<{ read: number }>(
+        `select (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read from pg_stat_xact_user_tables where relid = 'codemachine.spent'::regclass`,
+      )
+      expect(read).toBe(400)
+    })
   })
 
   test('the forecast says which sessions will wait for the next day', async () => {
