@@ -170,8 +170,8 @@ interface SetUp {
 }
 
 /**
- * Creates or updates the schema; a repetition changes nothing. Throws a `UserError` for a newer schema or a too old
- * database.
+ * Creates or updates the schema; a repetition changes nothing. Throws a `UserError` for a newer schema, a too old
+ * database, or a limit of a missing team.
  * @param teams names of teams whose roles are made
  * @param limits changes of what may be spent in a day
  */
@@ -190,6 +190,7 @@ export async function setUp(
   await database.transaction(async sql => {
     // Of two setups at once, the second finds the first one's result.
     await sql(`select pg_advisory_xact_lock(hashtext('${SCHEMA}'))`)
+    await refuseUnknownTeams(sql, teams, limits)
     await sql(`create schema if not exists ${SCHEMA}`)
     await sql(`create table if not exists ${SCHEMA}.version (version int not null)`)
     const version = await versionIn(sql)
@@ -346,6 +347,20 @@ async function refuseWithoutRights({ sql, place }: Database): Promise<void> {
       exitCode: 4,
     },
   )
+}
+
+/** Throws a `UserError` for a limit of a team without a role, which would limit nobody; exit code 4. */
+async function refuseUnknownTeams(sql: Sql, made: readonly string[], limits: readonly DayLimitChange[]): Promise<void> {
+  for (const { team, tokens, cost } of limits) {
+    if (team === '' || made.includes(team) || (tokens ?? cost ?? null) === null) continue
+    const role = roleOfTeam(team)
+    const there = await sql('select from pg_roles where rolname = $1', [role])
+    if (there.length === 0)
+      throw new UserError('CM1105', `There is no team ${team}: the role ${role} is missing.`, {
+        hint: `Correct the name, or make the team with --team ${team}.`,
+        exitCode: 4,
+      })
+  }
 }
 
 async function versionIn(sql: Sql): Promise<number> {

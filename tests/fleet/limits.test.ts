@@ -155,6 +155,9 @@ describe.skipIf(WITHOUT_POSTGRES !== '')(`what a fleet may spend in a day${WITHO
     expect((await status(scene)).limits.map(({ team }: { team: string }) => team)).toEqual(['', 'shop'])
     expect(await scene.type('setup', '--tokens-per-day', 'shop=off')).toMatchObject({ exitCode: 4 })
     scene.place.env.CODEMACHINE_QUEUE = scene.fleet.url
+    const noTeam = await scene.type('setup', '--lease', '11s', '--tokens-per-day', '9M', '--cost-per-day', 'shpo=50')
+    expect(noTeam).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('There is no team shpo') })
+    expect(await scene.type('setup', '--tokens-per-day', 'shpo=off')).toMatchObject({ exitCode: 0, stderr: '' })
     for (const [flag, text] of [
       ['--tokens-per-day', 'shop=many'],
       ['--tokens-per-day', 'Shop=5M'],
