@@ -1,15 +1,16 @@
 import type { Secret } from '../core/shapes/secrets.ts'
 
 /**
- * Returns secrets in an environment: variables whose names look secret or are in `keys`, and secrets in URLs of any
- * variable.
+ * Returns secrets in an environment: variables whose names look secret or are in `keys`, secrets in URLs of any
+ * variable, and the values in lists of HTTP headers.
  */
 export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly string[] = []): Secret[] {
   const secrets: Secret[] = []
   for (const [name, value = ''] of Object.entries(env)) {
     const isSecret = keys.includes(name) ? isUncommon(value) : nameLooksSecret(name) && valueLooksSecret(name, value)
     if (isSecret) secrets.push({ name, value })
-    for (const secret of secretsInAddresses(value)) secrets.push({ name, value: secret })
+    const within = [...secretsInAddresses(value), ...(wordsOf(name).includes('HEADERS') ? secretsInHeaders(value) : [])]
+    for (const secret of within) secrets.push({ name, value: secret })
   }
   return secrets
 }
@@ -18,8 +19,20 @@ export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly
 function secretsInAddresses(text: string): string[] {
   return [...text.matchAll(ADDRESS)].flatMap(([, user = '', password = '']) => {
     const secret = isUncommon(password) ? password : looksLikeToken(user) ? user : null
-    return secret === null ? [] : [...new Set([secret, decoded(secret)])].filter(isUncommon)
+    return secret === null ? [] : inBothForms(secret)
   })
+}
+
+/** Returns the values of `authorization=Bearer%20…,x-key=…` without their schemes, both as written and decoded. */
+function secretsInHeaders(text: string): string[] {
+  return text.split(/[,\n]/).flatMap(header => {
+    const [, value = ''] = /^[^=:]*[=:](.*)$/.exec(header.trim()) ?? []
+    return inBothForms(value.trim().replace(/^[a-z]+(?:\s|%20)+(?=.)/i, ''))
+  })
+}
+
+function inBothForms(secret: string): string[] {
+  return [...new Set([secret, decoded(secret)])].filter(isUncommon)
 }
 
 // Without the scheme: a search for its start is slow in a long text without URLs.

@@ -136,3 +136,23 @@ describe('an address, whatever the variable is called,', () => {
     expect(cpuMs() - before).toBeLessThan(1000)
   })
 })
+
+describe('a list of HTTP headers', () => {
+  const inHeaders = (value: string, name = 'OTEL_EXPORTER_OTLP_HEADERS') =>
+    secretVariables({ [name]: value }).map(secret => secret.value)
+
+  test.each(['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'OTEL_EXPORTER_OTLP_METRICS_HEADERS'])(
+    'in %s has secret values, each of its own',
+    name => {
+      expect(inHeaders(`authorization=Bearer ${VALUE}, x-key=k-9876543210==`, name)).toEqual([VALUE, 'k-9876543210=='])
+    },
+  )
+
+  test('has values that are written in it in another way than they are', () => {
+    expect(inHeaders('Authorization=Basic%20dXNlcjpwYXNz%3D%3D')).toEqual(['dXNlcjpwYXNz%3D%3D', 'dXNlcjpwYXNz=='])
+  })
+
+  test('may have a line for each header', () => {
+    expect(inHeaders(`X-Key: ${VALUE}\nX-Mode: internal\nX-Short: 1`, 'MY_CUSTOM_HEADERS')).toEqual([VALUE])
+  })
+})
