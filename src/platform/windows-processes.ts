@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import * as v from 'valibot'
 import { type Ended, type EndOptions, endFound, type FoundProcess } from './end-processes.ts'
 import { runProcess, systemProgram } from './run-process.ts'
@@ -23,20 +24,23 @@ export async function endOrphans(
   options: EndOptions,
 ): Promise<Ended> {
   if (options.platform !== 'win32') return { ended: [], left: [] }
-  return await endFound(async () => orphansOf(owner, await listProcesses(env), options.self), options)
+  const machine = { self: options.self, bootedAt: options.clock.now() - uptime() * 1000 }
+  return await endFound(async () => orphansOf(owner, await listProcesses(env), machine), options)
 }
 
 /**
  * Returns the living codex processes that an ended process has started, and all that these have. A child was created after
  * its parent, and before another process got the parent's pid. Such another process may have ended, too, so the program
- * counts. Without this process `self` and its ancestors.
+ * counts. Without this process `self` and its ancestors. None if the owner lived before the system's start: pids begin anew.
  * @param owner `at`: a time when it lived; Unix time, ms
+ * @param machine `bootedAt`: the system's start; Unix time, ms
  */
 export function orphansOf(
   owner: { pid: number; at: number },
   processes: readonly WindowsProcess[],
-  self: number,
+  { self, bootedAt }: { self: number; bootedAt: number },
 ): FoundProcess[] {
+  if (owner.at < bootedAt) return []
   const byPid = new Map(processes.map(each => [each.pid, each]))
   const own = new Set<number>()
   for (let at = byPid.get(self); at !== undefined && !own.has(at.pid); at = byPid.get(at.parent)) own.add(at.pid)

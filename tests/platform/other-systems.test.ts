@@ -236,10 +236,12 @@ describe('the processes that a killed codemachine left on Windows', () => {
       CommandLine,
       At: minutes === null ? null : new Date(at + minutes * 60_000).toISOString().replace('Z', '4567Z'),
     }))
-  const left = (...rows: Row[]) =>
-    orphansOf({ pid: 100, at }, readProcesses(`\uFEFF${JSON.stringify(listed(...rows))}\r\n`), 900).map(
-      ({ pid }) => pid,
-    )
+  const leftSince = (bootedAt: number, ...rows: Row[]) =>
+    orphansOf({ pid: 100, at }, readProcesses(`\uFEFF${JSON.stringify(listed(...rows))}\r\n`), {
+      self: 900,
+      bootedAt,
+    }).map(({ pid }) => pid)
+  const left = (...rows: Row[]) => leftSince(at - 60_000, ...rows)
 
   promise('R8')
   test('are codex and all that it started, and nothing that is older than its parent', () => {
@@ -259,6 +261,11 @@ describe('the processes that a killed codemachine left on Windows', () => {
     expect(left([100, 4, 60, 'other'], [101, 100, 59, codex], [102, 100, 61, codex])).toEqual([101])
     expect(left([100, 4, null, 'other'], [102, 100, 61, codex])).toEqual([])
     expect(left([102, 100, 61, 'C:\\Windows\\notepad.exe'])).toEqual([])
+  })
+
+  test('are none after the system has started again, where its pid is another process', () => {
+    expect(leftSince(at + 1, [101, 100, 1, codex])).toEqual([])
+    expect(leftSince(at, [101, 100, 1, codex])).toEqual([101])
   })
 
   test('are none of a codex that this process runs in', () => {
