@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { parsedOrNull } from '../../base/json.ts'
 import { loadPrompt } from '../../base/package.ts'
-import { clipEnd } from '../../base/text.ts'
 import type { ThreadSpec } from '../../core/engine.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import { askPersonTool } from '../../core/shapes/tools.ts'
@@ -88,7 +87,7 @@ function looksOf(plan: FlowPlan, { directory, readOutput }: TemplateSetup): NonN
       .filter(({ append }) => append)
       .map(({ path }, at) => [lookOf(step, at), async () => await lookAt(directory, path)] as const),
   )
-  const read = async (output: Output | null | undefined) => (output ? ((await readOutput?.(output)) ?? '') : '')
+  const read = async (output: Output) => (await readOutput?.(output)) ?? null
   const loops = plan.steps.flatMap(step => {
     const items = async (_: AbortSignal, session: SessionState) => await listOf(step, workOf(session), plan, read)
     const outputs = async (_: AbortSignal, session: SessionState) => await outputsOf(step, workOf(session), read)
@@ -102,7 +101,8 @@ function looksOf(plan: FlowPlan, { directory, readOutput }: TemplateSetup): NonN
   return Object.fromEntries([...files, ...loops])
 }
 
-type ReadOutput = (output: Output | null | undefined) => Promise<string>
+/** Null: it is missing, unreadable or changed. */
+type ReadOutput = (output: Output) => Promise<string | null>
 
 /** Of the items as JSON; the journal has no longer result of a look. */
 const MOST_ITEM_BYTES = 50_000
@@ -114,33 +114,47 @@ async function listOf(
   { values }: FlowPlan,
   read: ReadOutput,
 ): Promise<Items | { problem: string }> {
-  const all = 'length' in forEach ? forEach : listIn(await textOf(forEach))
-  const texts = all.slice(0, MOST_ITEMS)
+  const text = 'length' in forEach ? '' : await textOf(forEach)
+  if (text === null) return { problem: 'The result that has its items cannot be read any more.' }
+  const texts = 'length' in forEach ? forEach : listIn(text)
+  if (texts.length > MOST_ITEMS) return { problem: `It has ${texts.length} items; at most ${MOST_ITEMS} are allowed.` }
   const bytes = Buffer.byteLength(JSON.stringify(texts))
   if (bytes > MOST_ITEM_BYTES)
     return { problem: `Its items have ${bytes} bytes as JSON; at most ${MOST_ITEM_BYTES} are allowed.` }
-  return { texts, count: all.length }
+  return { texts, count: texts.length }
 
-  async function textOf(reference: Reference): Promise<string> {
+  async function textOf(reference: Reference): Promise<string | null> {
     if ('variable' in reference) return values[reference.variable]?.text ?? ''
     const record = recordOf(own, reference.step)
-    if (reference.part === 'output') return await read(record?.output)
-    return textAt(parsedOrNull(await read(record?.answer)), reference.field)
+    const output = reference.part === 'output' ? record?.output : record?.answer
+    // A skipped step has none.
+    if (output == null) return ''
+    const text = await read(output)
+    if (text === null || reference.part === 'output') return text
+    const answer = parsedOrNull(text)
+    return answer === null ? null : textAt(answer, reference.field)
   }
 }
 
-const MOST_COLLECTED = 300_000
+/** Characters of all outputs as JSON; a session keeps no longer text. */
+const MOST_COLLECTED = 1_000_000
 
-/** Returns the outputs of a loop's items as a JSON list. */
+/** Returns the outputs of a loop's items as a JSON list, or why there is none: a sentence. */
 async function outputsOf(step: FlowStep, own: FlowWork, read: ReadOutput) {
   const done = itemsOf(step, own).filter(({ mark }) => mark === 'done')
-  const most = Math.floor(MOST_COLLECTED / Math.max(1, done.length))
   const list: unknown[] = []
   for (const { answer, output } of done) {
-    const text = await read(answer ?? output)
-    list.push(answer === null || text.length > most ? clipEnd(text, most) : parsedOrNull(text))
+    const from = answer ?? output
+    const text = from === null ? '' : await read(from)
+    if (text === null) return { text: '', problem: 'The output of an item cannot be read any more.' }
+    list.push(answer === null ? text : parsedOrNull(text))
   }
-  return { text: JSON.stringify(list, null, 2), fields: comparedFields(list, step.id, own.options) }
+  const text = `[\n${list.map(each => `  ${JSON.stringify(each)}`).join(',\n')}\n]`
+  if (text.length > MOST_COLLECTED) {
+    const most = `at most ${MOST_COLLECTED} are allowed`
+    return { text: '', problem: `The outputs of its items have ${text.length} characters as JSON; ${most}.` }
+  }
+  return { text, fields: comparedFields(list, step.id, own.options) }
 }
 
 const MOST_BYTES = 16 * 1024 * 1024

@@ -6,6 +6,7 @@ import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import type { BesideSpec, InputPart, OwnStep, RoundScope, RoundSpec, Step, Template } from '../../core/template.ts'
 import { fitNotices } from '../../session/round-input.ts'
+import { formatCount } from '../../tell/words/numbers.ts'
 import {
   type AgentWork,
   type Comparison,
@@ -107,11 +108,8 @@ function nextOfLoop({ id, index }: FlowStep, { items }: FlowWork): OwnStep {
 }
 
 function wordsForItems({ id }: FlowStep, { items }: FlowWork): string {
-  const { texts = [], count = 0 } = items[id] ?? {}
-  if (items[id] === undefined) return ''
-  return count > texts.length
-    ? `, the first ${texts.length} of ${count} items`
-    : `, ${count} item${count === 1 ? '' : 's'}`
+  const count = items[id]?.texts.length
+  return count === undefined ? '' : `, ${formatCount(count, 'item')}`
 }
 
 /** Returns how a step ends without more work; null: work is left. */

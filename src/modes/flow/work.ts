@@ -304,8 +304,11 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   const again = { ...own, ...(beside && { beside: Object.fromEntries(beside) }) }
   if (first === -1) return { ...withNow(again, { failures: 0, missed: 0 }), isStopped: false, refused: null }
   const { failed, wanted } = now
+  const isOpenAgain = (id: string) =>
+    isEmptyLoop(own, id) && own.options.steps.some((step, at) => step.id === id && open.has(at))
   return {
     ...again,
+    items: Object.fromEntries(Object.entries(own.items).filter(([id]) => !isOpenAgain(id))),
     steps: own.steps.map((record, at) => (open.has(at) ? { ...record, mark: 'to-do', why: null } : record)),
     at: first,
     now: { ...FIRST_TRY, ...(first === own.at ? { failed, wanted } : {}) },
@@ -314,14 +317,21 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   }
 }
 
-/** Returns the indexes of failed and left-out steps, and of those skipped because of their results. */
-function openAgain({ options: { from, steps }, steps: records }: FlowWork): ReadonlySet<number> {
+/** True for a loop that had no items. */
+function isEmptyLoop({ items }: FlowWork, id: string): boolean {
+  return items[id]?.texts.length === 0
+}
+
+/** Returns the indexes of failed and left-out steps, and of those skipped, or empty, because of their results. */
+function openAgain(own: FlowWork): ReadonlySet<number> {
+  const { from, steps } = own.options
   const begin = beginOf(steps, from)
   const ids = new Set<string>()
   const open = new Set<number>()
   for (const [at, { id, needs }] of steps.entries()) {
-    const mark = records[at]?.mark
-    const isOpen = mark === 'failed' || mark === 'left-out' || (mark === 'skipped' && needs.some(each => ids.has(each)))
+    const mark = own.steps[at]?.mark
+    const hadNothing = mark === 'skipped' || (mark === 'done' && isEmptyLoop(own, id))
+    const isOpen = mark === 'failed' || mark === 'left-out' || (hadNothing && needs.some(each => ids.has(each)))
     if (at < begin || !isOpen) continue
     ids.add(id)
     open.add(at)
@@ -468,7 +478,8 @@ function looked(own: FlowWork, { what, result, output, problem }: EventOf<'looke
   if (what.startsWith(ITEMS)) return withItems(own, result as Items | { problem: string } | undefined)
   if (what.startsWith(COLLECTED)) {
     if (output === undefined) return tryFailed(own, problem ?? 'Its outputs are not kept.')
-    const { fields } = (result ?? { fields: {} }) as Pick<StepRecord, 'fields'>
+    const { fields = {}, problem: why } = (result ?? {}) as { fields?: StepRecord['fields']; problem?: string }
+    if (why !== undefined) return tryFailed(own, why)
     return withNow(own, { hasWorked: true, output, answer: output, fields })
   }
   const behind = typeof result === 'object' && result !== null ? (result as Behind) : 'gone'

@@ -100,7 +100,7 @@ test('a loop over the lines of an output goes on at the item that failed', async
   ])
 })
 
-test('of a longer list the first 100 items run, and the end says so', async () => {
+test('a list of more than 100 items fails its step, which says how many there are', async () => {
   await using scene = await openScene([])
   const file = `${HEAD}
 [workflow]
@@ -110,12 +110,36 @@ test('of a longer list the first 100 items run, and the end says so', async () =
   [[workflow.steps]]
   agent = "writer"
   for_each = "{{steps.names.output}}"
-  when = "{{index}} > 100"
 `
   await lay(scene, { [FILE]: file, ...PROMPT })
   const { exitCode, events } = await run(scene)
-  expect(exitCode).toBe(0)
-  expect(ofType(events, 'noted').at(-1)?.text).toBe('Step 2/2: writer-agent: done, the first 100 of 103 items')
+  expect(exitCode).toBe(4)
+  expect(ofType(events, 'noted').at(-1)?.text).toContain('It has 103 items; at most 100 are allowed.')
+})
+
+test('a loop that had no items runs once the step of its list, skipped before, has run', async () => {
+  await using scene = await openScene([[says('A.')], [says('B.')]])
+  const file = `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  id = "check"
+  run = "test -e ready || { touch ready; exec sleep 60; }"
+  timeout = "3s"
+  [[workflow.steps]]
+  id = "find"
+  run = "seq 2"
+  when = "{{steps.check.exit}} == 0"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "fix"
+  for_each = "{{steps.find.output}}"
+  input.template = "{{item}}"
+`
+  await lay(scene, { [FILE]: file, ...PROMPT })
+  const first = await run(scene, { continueOnError: true })
+  expect(ofType(first.events, 'noted').at(-1)?.text).toBe('Step 3/3: fix: done, 0 items')
+  const { events } = await resume(scene)
+  expect(ofType(events, 'noted').at(-1)?.text).toBe('Step 3/3: fix: done, 2 items')
 })
 
 test('with --continue-on-error the other items of a loop run after a failed one, and the loop fails', async () => {

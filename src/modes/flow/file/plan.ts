@@ -215,7 +215,8 @@ export const LOOP_NAMES: readonly string[] = ['item', 'index']
 
 function filled(part: TemplatePart, item: string, index: number): TemplatePart {
   if (typeof part === 'string' || !('variable' in part)) return part
-  return { item, index: String(index) }[part.variable] ?? part
+  if (part.variable === 'item') return item
+  return part.variable === 'index' ? String(index) : part
 }
 
 /** Returns id and stem of the step of an item; no other id has two dashes. */

@@ -274,8 +274,10 @@ async function lastRun(
     // At that time it may have had no schema.
     if (mark === 'done' && answer === null && answers.has(id)) throw refuse('no answer')
     const keep = async (name: string, from: Output | null, kind: 'md' | 'json') => {
-      const text = from === null ? null : await kept.read(from)
+      if (from === null) return null
+      const text = await kept.whole(from)
       if (text !== null) last.outputs.push({ name, kind, text })
+      else if (needed.has(id)) throw refuse('a result that cannot be read any more')
       return text
     }
     await keep(id, output, 'md')
