@@ -82,11 +82,15 @@ export class Machine {
     }
     // It compares names on Windows as on macOS.
     const platform = this.disk.naming === 'exact' ? 'linux' : 'darwin'
-    const program = loadProgram(this.#enter, { kernel: this.kernel, owner: process, platform }, {
-      fs,
-      'fs/promises': promises,
-      child_process: { ...child, default: child },
-    })
+    const program = loadProgram(
+      this.#enter,
+      { kernel: this.kernel, owner: process, platform },
+      {
+        fs,
+        'fs/promises': promises,
+        child_process: { ...child, default: child },
+      },
+    )
     return { process, program }
   }
 

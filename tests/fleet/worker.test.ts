@@ -54,7 +54,9 @@ describeInOrder.skipIf(!hasPostgres)(`a worker of a fleet${WITHOUT_POSTGRES}`, (
       expect(rounds.map(({ parentSpanId }) => parentSpanId)).toEqual(rounds.map(() => sessions[0]?.spanId))
       expect(rounds).toHaveLength(3)
       const counted = collector.metrics().filter(({ name }) => name === 'codemachine.rounds')
-      expect(counted.flatMap(({ sum }) => sum?.dataPoints ?? []).map(point => point.asInt ?? point.asDouble)).toEqual([3])
+      expect(counted.flatMap(({ sum }) => sum?.dataPoints ?? []).map(point => point.asInt ?? point.asDouble)).toEqual([
+        3,
+      ])
       expect(collector.metrics().map(({ name }) => name)).toContain('codemachine.queue.length')
       expect(new Set(collector.bodies.map(({ authorization }) => authorization))).toEqual(new Set(['canary-header']))
       expect(scene.heard('turn').flatMap(({ env }) => env.filter(name => name.startsWith('OTEL_EXPORTER')))).toEqual([])

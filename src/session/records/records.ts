@@ -197,7 +197,7 @@ export function refuseCopy(records: Pick<Records, 'directory'>): void {
 }
 
 /** Codemachine's own entries in the root. */
-const OWN_ENTRIES = new Set(['state', 'codex', 'engines', 'demo'])
+const OWN_ENTRIES = new Set(['state', 'codex', 'engines', 'demo', 'fleet'])
 
 function isOwn(name: string): boolean {
   return OWN_ENTRIES.has(name) || /^(history\.jsonl|service\.)/.test(name)
