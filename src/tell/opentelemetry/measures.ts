@@ -97,6 +97,14 @@ export class Measures {
   event(event: Recorded, state: SessionState): void {
     const at = Date.parse(event.at)
     if ('step' in event && event.type !== 'step-started') this.#endStep(event, at)
+    this.#ofSession(event, state, at)
+    this.#ofTurns(event, at)
+    this.#ofProof(event, state, at)
+    this.#ofWaits(event, at)
+  }
+
+  /** Sessions and their own steps. */
+  #ofSession(event: Recorded, state: SessionState, at: number): void {
     switch (event.type) {
       case 'session-created':
       case 'session-resumed':
@@ -107,6 +115,24 @@ export class Measures {
           'codemachine.template': state.template,
         })
         break
+      case 'step-started':
+        this.#begin(`step ${event.step}`, 'step', at, { 'codemachine.step.kind': event.kind })
+        break
+      case 'session-ended': {
+        const { kind } = event.outcome
+        const outcome = { 'codemachine.outcome': kind }
+        this.#count('codemachine.sessions', { ...outcome, 'codemachine.template': state.template })
+        const of = { 'codemachine.exit_code': event.exitCode, 'codemachine.rounds': event.rounds }
+        const attributes = { ...outcome, ...of, 'codemachine.tokens': event.tokens }
+        this.#end('session', at, attributes, kind === 'needs-person' || kind === 'stalled')
+        break
+      }
+    }
+  }
+
+  /** Rounds, and the turns of reviewers, authors of contracts, and agents. */
+  #ofTurns(event: Recorded, at: number): void {
+    switch (event.type) {
       case 'round-started':
         this.#end('claim', at, {})
         this.#begin('round', 'round', at, {
@@ -126,6 +152,40 @@ export class Measures {
         this.#endTurn('round', at, event.tokens, { ...outcome, ...files }, isFailed)
         break
       }
+      case 'review-started':
+        this.#begin('review', 'review', at, modelOf(event))
+        break
+      case 'review-ended': {
+        const outcome = event.answer?.verdict ?? event.outcome.class
+        this.#endTurn('review', at, event.tokens, { 'codemachine.outcome': outcome }, event.answer === null)
+        break
+      }
+      case 'contract-turn-started':
+        this.#begin('turn', 'turn', at, { 'codemachine.step.kind': event.role, ...modelOf(event) })
+        break
+      case 'contract-turn-ended': {
+        const outcome = { 'codemachine.outcome': event.outcome.class }
+        this.#endTurn('turn', at, event.tokens, outcome, event.outcome.class !== 'worked')
+        break
+      }
+      case 'agent-started':
+        this.#begin(`agent ${event.instance}`, 'agent', at, modelOf(event))
+        break
+      case 'agent-ended':
+        // Its tokens are also those of its round.
+        this.#end(
+          `agent ${event.instance}`,
+          at,
+          { 'codemachine.outcome': event.status, ...usage(event.tokens) },
+          event.status === 'error',
+        )
+        break
+    }
+  }
+
+  /** Claims, and what proves them. */
+  #ofProof(event: Recorded, state: SessionState, at: number): void {
+    switch (event.type) {
       case 'done-nominated':
         this.#begin('claim', 'claim', at, { 'codemachine.round.number': event.round })
         break
@@ -167,34 +227,12 @@ export class Measures {
       case 'hook-ended':
         this.#endCommand('hook', at, event)
         break
-      case 'review-started':
-        this.#begin('review', 'review', at, modelOf(event))
-        break
-      case 'review-ended': {
-        const outcome = event.answer?.verdict ?? event.outcome.class
-        this.#endTurn('review', at, event.tokens, { 'codemachine.outcome': outcome }, event.answer === null)
-        break
-      }
-      case 'contract-turn-started':
-        this.#begin('turn', 'turn', at, { 'codemachine.step.kind': event.role, ...modelOf(event) })
-        break
-      case 'contract-turn-ended': {
-        const outcome = { 'codemachine.outcome': event.outcome.class }
-        this.#endTurn('turn', at, event.tokens, outcome, event.outcome.class !== 'worked')
-        break
-      }
-      case 'agent-started':
-        this.#begin(`agent ${event.instance}`, 'agent', at, modelOf(event))
-        break
-      case 'agent-ended':
-        // Its tokens are also those of its round.
-        this.#end(
-          `agent ${event.instance}`,
-          at,
-          { 'codemachine.outcome': event.status, ...usage(event.tokens) },
-          event.status === 'error',
-        )
-        break
+    }
+  }
+
+  /** Waits for time or a person. */
+  #ofWaits(event: Recorded, at: number): void {
+    switch (event.type) {
       case 'waiting':
         this.#begin('wait', 'wait', at, {
           'codemachine.wait.reason': event.reason,
@@ -216,18 +254,6 @@ export class Measures {
       case 'unpaused':
         this.#endWait('hold', at, { 'codemachine.outcome': event.by ?? 'person' })
         break
-      case 'step-started':
-        this.#begin(`step ${event.step}`, 'step', at, { 'codemachine.step.kind': event.kind })
-        break
-      case 'session-ended': {
-        const { kind } = event.outcome
-        const outcome = { 'codemachine.outcome': kind }
-        this.#count('codemachine.sessions', { ...outcome, 'codemachine.template': state.template })
-        const of = { 'codemachine.exit_code': event.exitCode, 'codemachine.rounds': event.rounds }
-        const attributes = { ...outcome, ...of, 'codemachine.tokens': event.tokens }
-        this.#end('session', at, attributes, kind === 'needs-person' || kind === 'stalled')
-        break
-      }
     }
   }
 
